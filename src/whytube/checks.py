@@ -1,0 +1,65 @@
+"""Argument checks, in one wording: "`name` must be <expected>, got <what came>"."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+
+def fail(name: str, expected: str, got: object) -> ArgumentError:
+    """Build (not raise) the error for argument `name`."""
+    return ArgumentError(f"`{name}` must be {expected}, got {got}")
+
+
+def shape_of(tensor: torch.Tensor) -> str:
+    """Write a shape as it stands in docstrings: (3, 16, 112, 112)."""
+    return f"({', '.join(str(int(n)) for n in tensor.shape)})"
+
+
+def check_tensor(
+    tensor: object, name: str, shape: str, *, ndim: int | None = None, min_ndim: int = 0, floating: bool = True
+) -> torch.Tensor:
+    """Require a tensor with `ndim` (or at least `min_ndim`) dimensions; `shape` is how the message writes them."""
+    if not isinstance(tensor, torch.Tensor):
+        raise fail(name, f"a tensor of shape {shape}", type(tensor).__name__)
+    if (ndim is not None and tensor.ndim != ndim) or tensor.ndim < min_ndim:
+        raise fail(name, f"of shape {shape}", shape_of(tensor))
+    if floating and not tensor.is_floating_point():
+        raise fail(name, "a floating-point tensor", str(tensor.dtype))
+    return tensor
+
+
+def check_int(value: object, name: str, low: int, high: int | None = None) -> int:
+    """Require low <= value (<= high)."""
+    expected = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise fail(name, expected, repr(value))
+    if value < low or (high is not None and value > high):
+        raise fail(name, expected, value)
+    return value
+
+
+def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
+    """Require one of a few words."""
+    options = list(choices)
+    if value not in options:
+        words = ", ".join(repr(c) for c in options)
+        raise fail(name, f"one of {words}", repr(value))
+    return value
+
+
+def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
+    """Build the error for a name that is not in a list, with the nearest one that is."""
+    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
+    match = next((k for k in known if near and k.lower() == near[0]), None)
+    if match is not None:
+        return ArgumentError(f"unknown {kind} {name!r}. Did you mean {match!r}?")
+    listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
+    return ArgumentError(f"unknown {kind} {name!r}. Known: {listed}")

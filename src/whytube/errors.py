@@ -1,0 +1,16 @@
+"""Everything whytube raises on purpose.
+
+WhytubeError
+└── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
+
+Messages say what was expected, what came, and what to do. The command line turns every WhytubeError into its message
+and exit code 2; anything else is a bug.
+"""
+
+
+class WhytubeError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class ArgumentError(WhytubeError, ValueError):
+    """An argument has the wrong shape, type, value or name."""
