@@ -1,0 +1,95 @@
+"""Time and memory of a call on any device, and what a number needs beside it to mean something."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+import whytube
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def milliseconds(call: Callable[[], object], device: torch.device, *, repeats: int = 20, warmup: int = 3) -> float:
+    """Median time of `call` over `repeats`, one call at a time, as a caller who waits for the answer sees it."""
+    for _ in range(warmup):
+        call()
+    times = []
+    for _ in range(repeats):
+        if device.type == "cuda":
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda.synchronize(device)
+            begin.record()
+            call()
+            end.record()
+            torch.cuda.synchronize(device)
+            times.append(begin.elapsed_time(end))
+        else:
+            before = time.perf_counter()
+            call()
+            times.append((time.perf_counter() - before) * 1e3)
+    return statistics.median(times)
+
+
+def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
+    """Peak memory that one run of `call` takes beyond what was held before; None where the system does not tell."""
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        call()
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak of the resident size (Linux)
+        before = _resident("VmRSS")
+        call()
+        return max(0, _resident("VmHWM") - before)
+    except (OSError, StopIteration):
+        return None
+
+
+def _resident(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field + ":")).split()[1]) * 1024
+
+
+def provenance(device: torch.device, *, seed: int | None = None) -> dict[str, Any]:
+    """Commit, device and versions, to stand beside every number."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    versions = {"whytube": whytube.__version__, "python": platform.python_version(), "torch": torch.__version__}
+    versions["numpy"] = np.__version__
+    for module in ("numba", "triton"):
+        try:
+            versions[module] = __import__(module).__version__
+        except ImportError:
+            continue
+    return {
+        "commit": commit(),
+        "device": name,
+        "threads": torch.get_num_threads(),
+        "seed": seed,
+        "versions": versions,
+    }
+
+
+def commit() -> str | None:
+    """The source tree's commit, with "+" when files differ from it; None outside a checkout."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,123 @@
+"""`whytube bench subpath`: the maximum-subpath layer against the paper's composition, same inputs, same run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.benchmark.measure import extra_bytes, milliseconds, provenance
+from whytube.errors import WhytubeError
+from whytube.subpath import backend_for, max_subpath, max_subpath_difference, min_subpath_difference
+from whytube.subpath.reference import compose, compose_by_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CASES = {
+    "cuda": ((5520, 8, 16, 14, 14), (5520, 8, 64, 14, 14)),
+    "cpu": ((920, 8, 16, 14, 14), (40, 8, 16, 14, 14)),
+}
+DIFFERENCES = {"cuda": (30, 24, 8, 8, 16, 14, 14), "cpu": (2, 24, 8, 8, 16, 14, 14)}
+QUICK = {"volume": (6, 2, 4, 5, 5), "difference": (2, 3, 2, 2, 4, 5, 5)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; times in milliseconds, memory in bytes beyond input and gradient."""
+
+    shape: tuple[int, ...]
+    job: str
+    floor: float
+    ours: float
+    ours_extra: int | None
+    composition: float | None = None
+    composition_extra: int | None = None
+    indexed: float | None = None
+    input_bytes: int = 0
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster than the composition."""
+        return None if self.composition is None else self.composition / self.ours
+
+
+def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str, Any]:
+    """Measure every case on `device`; `quick` uses tiny volumes (to try the program, not for numbers)."""
+    repeats = 2 if quick else 20
+    volumes = (QUICK["volume"],) if quick else CASES[device.type]
+    rows = [row for shape in volumes for row in _plain(shape, device, seed, repeats)]
+    rows += _difference(QUICK["difference"] if quick else DIFFERENCES[device.type], device, seed, repeats)
+    return {
+        "benchmark": "subpath",
+        "backend": backend_for(device),
+        "dtype": "float32",
+        "rows": [{**asdict(row), "ratio": row.ratio} for row in rows],
+        "provenance": provenance(device, seed=seed),
+    }
+
+
+def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
+    scores = _random(shape, device, seed)
+    _agree(scores)
+    floor = milliseconds(lambda: scores.amax(), device, repeats=repeats)
+    size = scores.nbytes
+
+    def gradient(layer: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], object]:
+        def call() -> object:
+            leaf = scores.detach().requires_grad_()
+            (grad,) = torch.autograd.grad(layer(leaf).sum(), leaf)
+            # Pages that a CPU hands out untouched cost when they are read: read them inside the measurement.
+            return grad.sum().item() if device.type == "cpu" else grad
+
+        return call
+
+    def search() -> object:
+        return max_subpath(scores)
+
+    def ours(x: torch.Tensor) -> torch.Tensor:
+        return max_subpath(x).value
+
+    def beyond(call: Callable[[], object], kept: int) -> int | None:
+        peak = extra_bytes(call, device)
+        return None if peak is None else max(0, peak - kept)
+
+    # The composition has no path but through its derivative (section 3.5), so its time for the path includes backward.
+    slow = milliseconds(gradient(compose), device, repeats=repeats)
+    indexed = milliseconds(gradient(compose_by_index), device, repeats=max(2, repeats // 4), warmup=1)
+    slow_extra = beyond(gradient(compose), size)
+    fast = milliseconds(search, device, repeats=repeats)
+    yield Row(shape, "value and path", floor, fast, beyond(search, 0), slow, slow_extra, indexed, size)
+    both = milliseconds(gradient(ours), device, repeats=repeats)
+    yield Row(shape, "forward + backward", floor, both, beyond(gradient(ours), size), slow, slow_extra, indexed, size)
+
+
+def _difference(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
+    m = _random(shape, device, seed)
+    positive = torch.arange(shape[0], device=device) % shape[1]
+    floor = milliseconds(lambda: m.amax(), device, repeats=repeats)
+    for job, layer in (("maximum", max_subpath_difference), ("minimum", min_subpath_difference)):
+
+        def search(layer: Callable[..., object] = layer) -> object:
+            return layer(m, positive)
+
+        fast = milliseconds(search, device, repeats=repeats)
+        yield Row(shape, f"{job} of differences, path", floor, fast, extra_bytes(search, device), input_bytes=m.nbytes)
+
+
+def _random(shape: tuple[int, ...], device: torch.device, seed: int) -> torch.Tensor:
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return torch.randn(shape, generator=generator, device=device)
+
+
+def _agree(scores: torch.Tensor) -> None:
+    """Fail unless layer and composition give the same values and gradients here."""
+    grads, values = [], []
+    for layer in (compose, lambda x: max_subpath(x).value):
+        leaf = scores.detach().requires_grad_()
+        value = layer(leaf)
+        grads.append(torch.autograd.grad(value.sum(), leaf)[0])
+        values.append(value.detach())
+    if not torch.equal(*values) or not torch.equal(*grads):
+        raise WhytubeError(f"the layer and the composition disagree on {tuple(scores.shape)}: this is a bug")

@@ -1,0 +1,33 @@
+"""The best tube through a volume of scores: usable on its own, knows nothing of videos or classes.
+
+layer.py       what a user calls: max_subpath, min_subpath, their difference forms, top_subpaths, MaxSubpathPool
+operator.py    the torch operator behind them: fake and autograd registration, choice of kernel
+reference.py   the paper's chain of standard operations
+cpu.py         fused kernel for CPUs (numba)
+cuda.py        fused kernel for CUDA (Triton)
+"""
+
+from whytube.subpath.layer import (
+    MaxSubpathPool,
+    Subpath,
+    max_subpath,
+    max_subpath_difference,
+    min_subpath,
+    min_subpath_difference,
+    path_sum,
+    top_subpaths,
+)
+from whytube.subpath.operator import backend_for, use_backend
+
+__all__ = [
+    "MaxSubpathPool",
+    "Subpath",
+    "backend_for",
+    "max_subpath",
+    "max_subpath_difference",
+    "min_subpath",
+    "min_subpath_difference",
+    "path_sum",
+    "top_subpaths",
+    "use_backend",
+]

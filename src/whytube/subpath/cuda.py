@@ -1,0 +1,309 @@
+"""The fused kernel for CUDA, in Triton: one program searches one item at a time and reads its scores once.
+
+Free forms collapse on the way: only the maximum over forms of a step enters the recurrence, so a program keeps one
+plane of states. The neighbourhood maximum needs the states of other threads; they pass through two planes of scratch
+with a border of -inf, small enough for the cache. One byte per cell remembers the step back. The form of a path's cells
+is looked up again at the end, for the T cells of the path only. The grid is persistent: scratch is per program, not per
+item, so it stays small for any batch.
+
+Fixed forms are N * K items of one form each; the best of the K is chosen afterwards.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+if TYPE_CHECKING:
+    from whytube.subpath.reference import Found
+
+_PROGRAMS_PER_SM = 24
+_SCRATCH_BYTES = 64 << 20  # at most, except that one wave of SMs always fits
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _score(plus, minus, cell, mask, DIFFERENCE: tl.constexpr, NEGATE: tl.constexpr, ACC: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+    """Scores of `cell`, counted from where `plus` and `minus` point."""
+    x = tl.load(plus + cell, mask=mask, other=0.0).to(ACC)
+    if DIFFERENCE:
+        x = x - tl.load(minus + cell, mask=mask, other=0.0).to(ACC)
+    if NEGATE:
+        x = -x
+    return x
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _collapse(  # type: ignore[no-untyped-def]
+    plus, minus, stride_form, cell, mask,
+    FORMS: tl.constexpr, DIFFERENCE: tl.constexpr, NEGATE: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """Maximum over the forms; NaN if any is."""
+    x = _score(plus, minus, cell, mask, DIFFERENCE, NEGATE, ACC)
+    for _ in tl.static_range(1, FORMS):
+        plus += stride_form
+        minus += stride_form
+        y = _score(plus, minus, cell, mask, DIFFERENCE, NEGATE, ACC)
+        x = tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    return x
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _locate(  # type: ignore[no-untyped-def]
+    item, positive, negative, rows, classes, inner, negatives,
+    DIFFERENCE: tl.constexpr, LISTED: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """Batch index of an item, the rows of its positive and negative volume, and whether these exist; int64."""
+    if DIFFERENCE:
+        b = item // (inner * negatives)
+        within = item // negatives % inner
+        n = item % negatives
+        c = tl.load(positive + b)
+        d = tl.load(negative + b * negatives + n) if LISTED else tl.where(n >= c, n + 1, n)
+        legal = (c >= 0) & (c < classes) & (d >= 0) & (d < classes)
+        plus = (b * classes + c) * inner + within
+        minus = (b * classes + d) * inner + within
+    else:
+        b = item
+        plus = item
+        minus = item
+        legal = item < rows
+    return b, plus, minus, legal
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _search_kernel(  # type: ignore[no-untyped-def]
+    volumes, positive, negative, lengths,  # (R, K, T, H, W), (B,), (B, negatives), (B,)
+    value, start, stop, cells,  # (items,), (items,), (items,), (items, T, 3)
+    planes, moves,  # scratch: (programs, 2, H + 2r, W + 2r), (programs, T, H * W)
+    items, rows, classes, inner, negatives, steps, stride_row, stride_form, stride_step,
+    K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, RADIUS: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803 - powers of two, at least H * W and T
+    FIXED: tl.constexpr, DIFFERENCE: tl.constexpr, LISTED: tl.constexpr, NEGATE: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    SIZE: tl.constexpr = H * W  # noqa: N806
+    WINDOW: tl.constexpr = 2 * RADIUS + 1  # noqa: N806
+    PITCH: tl.constexpr = W + 2 * RADIUS  # noqa: N806
+    PLANE: tl.constexpr = (H + 2 * RADIUS) * PITCH  # noqa: N806
+    FORMS: tl.constexpr = 1 if FIXED else K  # noqa: N806
+    program = tl.program_id(0)
+    wide = program.to(tl.int64)
+    planes += wide * 2 * PLANE
+    moves += wide * steps * SIZE
+    wide *= 0  # loop variables are 32 bits wide; offsets into the volumes need more
+    cell = tl.arange(0, BLOCK)
+    inside = cell < SIZE
+    place = (cell // W + RADIUS) * PITCH + cell % W + RADIUS
+    time = tl.arange(0, STEPS)
+    for begin in range(0, 2 * PLANE, BLOCK):
+        tl.store(planes + begin + cell, float("-inf"), mask=begin + cell < 2 * PLANE)
+    tl.debug_barrier()
+
+    for item in range(program, items, tl.num_programs(0)):
+        form = item % K if FIXED else 0
+        index = wide + (item // K if FIXED else item)
+        b, plus, minus, legal = _locate(index, positive, negative, rows, classes, inner, negatives, DIFFERENCE, LISTED)
+        length = tl.load(lengths + b).to(tl.int32) if PADDED else steps
+        legal = legal & (length >= 0) & (length <= steps)
+        length = tl.where(legal, length, 0)
+        first = volumes + plus * stride_row + (wide + form) * stride_form
+        second = volumes + minus * stride_row + (wide + form) * stride_form
+
+        past = tl.zeros([BLOCK], ACC)
+        best = tl.full([BLOCK], float("-inf"), ACC)
+        peak = tl.full([BLOCK], float("-inf"), ACC)
+        when = tl.zeros([BLOCK], tl.int32)
+        for t in range(length):
+            step = (wide + t) * stride_step
+            x = _collapse(first + step, second + step, stride_form, cell, inside, FORMS, DIFFERENCE, NEGATE, ACC)
+            peak = tl.maximum(peak, x, propagate_nan=tl.PropagateNan.ALL)
+            state = x + past
+            better = inside & (state > best)
+            best = tl.where(better, state, best)
+            when = tl.where(better, t, when)
+            # The two planes alternate, so that one barrier per step is enough.
+            plane = planes + (t % 2) * PLANE + place
+            tl.store(plane, state, mask=inside)
+            tl.debug_barrier()
+            past = tl.zeros([BLOCK], ACC)
+            move = tl.zeros([BLOCK], tl.int32)
+            for d in tl.static_range(WINDOW * WINDOW):
+                near = tl.load(plane + ((d // WINDOW - RADIUS) * PITCH + d % WINDOW - RADIUS), mask=inside, other=0.0)
+                take = near > past
+                past = tl.where(take, near, past)
+                move = tl.where(take, d + 1, move)
+            tl.store(moves + t * SIZE + cell, move.to(tl.int8), mask=inside)
+
+        top = tl.max(best, 0)
+        end = tl.min(tl.where(best == top, when * SIZE + cell, STEPS * SIZE), 0)
+        bad = (tl.max((peak != peak).to(tl.int32), 0) > 0) | (legal == 0)
+        found = (top > float("-inf")) & (bad == 0)
+        tl.debug_barrier()
+
+        t = tl.where(found, end // SIZE, -1)
+        last = t
+        here = end % SIZE
+        path = tl.full([STEPS], -1, tl.int32)
+        while t >= 0:
+            path = tl.where(time == t, here, path)
+            back = tl.load(moves + (t - 1) * SIZE + here, mask=t > 0, other=0).to(tl.int32) - 1
+            here += (back // WINDOW - RADIUS) * W + back % WINDOW - RADIUS
+            t = tl.where(back >= 0, t - 1, -1)
+
+        along = path >= 0
+        chosen = tl.full([STEPS], 0, tl.int32) + form
+        if not FIXED:
+            reach = tl.full([STEPS], float("-inf"), ACC)
+            offset = (wide + time) * stride_step + path
+            for k in tl.static_range(FORMS):
+                y = _score(first, second, offset, along, DIFFERENCE, NEGATE, ACC)
+                offset += stride_form
+                take = y > reach
+                reach = tl.where(take, y, reach)
+                chosen = tl.where(take, k, chosen)
+        out = cells + ((wide + item) * steps + time) * 3
+        exists = time < steps
+        tl.store(out, tl.where(along, chosen, -1).to(tl.int64), mask=exists)
+        tl.store(out + 1, tl.where(along, path // W, -1).to(tl.int64), mask=exists)
+        tl.store(out + 2, tl.where(along, path % W, -1).to(tl.int64), mask=exists)
+        top = tl.where(bad, float("nan"), top)
+        tl.store(value + item, -top if NEGATE else top)
+        tl.store(start + item, tl.where(found, tl.min(tl.where(along, time, STEPS), 0), 0).to(tl.int64))
+        tl.store(stop + item, tl.where(found, last + 1, 0).to(tl.int64))
+        tl.debug_barrier()  # the next item's moves must not overtake this one's walk back
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _spread_kernel(  # type: ignore[no-untyped-def]
+    weight, cells, positive, negative, dense, rows, classes, inner, negatives, steps,
+    K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803
+    DIFFERENCE: tl.constexpr, LISTED: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """Add weight[n] at the cells of path n; items of a difference may meet in one volume, so these add atomically."""
+    item = tl.program_id(0).to(tl.int64)
+    _, plus, minus, _ = _locate(item, positive, negative, rows, classes, inner, negatives, DIFFERENCE, LISTED)
+    time = tl.arange(0, STEPS)
+    path = cells + (item * steps + time) * 3
+    form = tl.load(path, mask=time < steps, other=-1)
+    row = tl.load(path + 1, mask=time < steps, other=0)
+    col = tl.load(path + 2, mask=time < steps, other=0)
+    inside = form >= 0
+    offset = ((form * steps + time) * H + row) * W + col
+    size = (item * 0 + steps) * (K * H * W)
+    share = tl.full([STEPS], 0.0, dense.dtype.element_ty) + tl.load(weight + item)
+    if DIFFERENCE:
+        tl.atomic_add(dense + plus * size + offset, share, mask=inside, sem="relaxed")
+        tl.atomic_add(dense + minus * size + offset, -share, mask=inside, sem="relaxed")
+    else:
+        tl.store(dense + item * size + offset, share, mask=inside)
+
+
+def search(
+    volumes: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    classes: int,
+    radius: int,
+    fixed: bool,
+    maximum: bool,
+) -> Found:
+    """Best path of every item; see `operator.py` for the contract."""
+    rows, k, t, h, w = volumes.shape
+    n, inner, negatives = _counts(rows, positive, negative, classes)
+    items = n * k if fixed else n
+    device = volumes.device
+    if volumes.stride(4) != 1 or volumes.stride(3) != w:
+        volumes = volumes.contiguous()
+    accumulate = torch.promote_types(volumes.dtype, torch.float32)
+    value = torch.empty(items, dtype=accumulate, device=device)
+    start = torch.empty(items, dtype=torch.long, device=device)
+    stop = torch.empty_like(start)
+    cells = torch.empty((items, t, 3), dtype=torch.long, device=device)
+    plane = (h + 2 * radius) * (w + 2 * radius)
+    programs = _programs(items, 2 * plane * value.element_size() + t * h * w, device)
+    planes = torch.empty(programs * 2 * plane, dtype=accumulate, device=device)
+    moves = torch.empty(programs * t * h * w, dtype=torch.int8, device=device)
+    block = triton.next_power_of_2(h * w)
+    _search_kernel[(programs,)](
+        volumes, positive, negative, lengths, value, start, stop, cells, planes, moves,
+        items, rows, classes, inner, negatives, t, volumes.stride(0), volumes.stride(1), volumes.stride(2),
+        K=k, H=h, W=w, RADIUS=radius, BLOCK=block, STEPS=triton.next_power_of_2(t),
+        FIXED=fixed, DIFFERENCE=positive is not None, LISTED=negative is not None, NEGATE=not maximum,
+        PADDED=lengths is not None, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
+        num_warps=_warps(block),
+    )  # fmt: skip
+    if fixed:
+        return _best_form(value, start, stop, cells, (k, h, w), maximum)
+    return value, start, stop, cells
+
+
+def spread(
+    weight: torch.Tensor,
+    cells: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    classes: int,
+    shape: list[int],
+) -> torch.Tensor:
+    """Add `weight` (N,) onto the cells of each path in a tensor of `shape`; see `operator.py`."""
+    rows, k, t, h, w = shape
+    n, inner, negatives = _counts(rows, positive, negative, classes)
+    dense = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+    _spread_kernel[(n,)](
+        weight.contiguous(), cells.contiguous(), positive, negative, dense, rows, classes, inner, negatives, t,
+        K=k, H=h, W=w, STEPS=triton.next_power_of_2(t), DIFFERENCE=positive is not None, LISTED=negative is not None,
+        num_warps=1,
+    )  # fmt: skip
+    return dense
+
+
+def _counts(
+    rows: int, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int
+) -> tuple[int, int, int]:
+    """Items in all, volumes per class, and negatives per volume."""
+    if positive is None:
+        return rows, 1, 1
+    negatives = classes - 1 if negative is None else negative.shape[1]
+    return rows // classes * negatives, rows // (positive.shape[0] * classes), negatives
+
+
+def _warps(block: int) -> int:
+    return max(1, min(16, block // 64))
+
+
+def _programs(items: int, scratch: int, device: torch.device) -> int:
+    sms = _multiprocessors(device)
+    return min(items, max(sms, min(sms * _PROGRAMS_PER_SM, _SCRATCH_BYTES // scratch)))
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    # On the CPU this kernel only ever runs in Triton's interpreter.
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
+
+
+def _best_form(
+    value: torch.Tensor,
+    start: torch.Tensor,
+    stop: torch.Tensor,
+    cells: torch.Tensor,
+    shape: tuple[int, int, int],
+    maximum: bool,
+) -> Found:
+    """Of K paths per item keep the best; among equals the one that ends at the lowest (time, row, column, form)."""
+    k, h, w = shape
+    value, start, stop, cells = (x.unflatten(0, (-1, k)) for x in (value, start, stop, cells))
+    n = value.shape[0]
+    best = value.amax(1) if maximum else value.amin(1)
+    last = (stop - 1).clamp_min(0)  # (N, K)
+    tip = cells.gather(2, last[:, :, None, None].expand(n, k, 1, 3))[:, :, 0]  # (N, K, 3)
+    form, row, col = tip.unbind(2)
+    order = ((last * h + row) * w + col) * k + form
+    pick = torch.where(value == best[:, None], order, order.max() + 1).argmin(1)
+    each = torch.arange(n, device=pick.device)
+    return best, start[each, pick], stop[each, pick], cells[each, pick]

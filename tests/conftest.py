@@ -1,0 +1,17 @@
+"""One torch thread per test worker; where there is no GPU the CUDA kernel runs in Triton's interpreter."""
+
+import os
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel's module is imported
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not torch.cuda.is_available():
+        for item in items:
+            if "gpu" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

@@ -1,0 +1,433 @@
+"""The layer's contract, on every kernel: exact, with the path, with its gradient."""
+
+import copy
+import importlib.util
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import whytube
+from subpath_oracle import all_paths, best_path
+from whytube.errors import ArgumentError
+from whytube.subpath import (
+    MaxSubpathPool,
+    Subpath,
+    max_subpath,
+    max_subpath_difference,
+    min_subpath,
+    min_subpath_difference,
+    path_sum,
+    top_subpaths,
+    use_backend,
+)
+from whytube.subpath.operator import backend_for
+from whytube.subpath.reference import compose, compose_by_index
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+KERNELS = [
+    pytest.param("reference", id="reference"),
+    pytest.param("cpu", id="cpu"),
+    pytest.param(
+        "cuda",
+        id="cuda" if torch.cuda.is_available() else "cuda-interpreted",
+        marks=pytest.mark.skipif(not HAS_TRITON, reason="needs triton"),
+    ),
+]
+INTERPRETED = not torch.cuda.is_available()
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    with use_backend(request.param):
+        yield request.param
+
+
+def place(kernel: str, tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(DEVICE) if kernel != "cpu" else tensor
+
+
+def assert_same(found: Subpath, wanted: Subpath) -> None:
+    for name, a, b in zip(Subpath._fields, found, wanted, strict=True):
+        assert torch.equal(a.cpu(), b.cpu()), f"{name}: {a} != {b}"
+
+
+def oracle(scores: torch.Tensor, *, radius: int, forms: str, lengths: torch.Tensor) -> Subpath:
+    rows = [
+        best_path(volume.numpy(), radius, forms == "fixed", int(length))
+        for volume, length in zip(scores, lengths, strict=True)
+    ]
+    value, start, stop, cells = zip(*rows, strict=True)
+    return Subpath(
+        torch.tensor(value, dtype=torch.float32),
+        torch.tensor(start),
+        torch.tensor(stop),
+        torch.from_numpy(np.stack(cells)),
+    )
+
+
+def tied_scores(seed: int, shape: tuple[int, ...]) -> torch.Tensor:
+    """Small integers, so that ties abound, a seventh of the cells forbidden."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-2, 3, shape).astype(np.float32)
+    scores[rng.random(shape) < 1 / 7] = -np.inf
+    return torch.from_numpy(scores)
+
+
+SMALL = [(1, 1, 1, 1), (2, 1, 2, 2), (1, 4, 1, 3), (1, 3, 3, 3), (2, 3, 2, 2), (3, 3, 1, 2), (1, 5, 2, 2), (2, 2, 3, 2)]
+
+
+@pytest.mark.parametrize("forms", ["free", "fixed"])
+@pytest.mark.parametrize("radius", [0, 1, 2, 3])
+def test_equals_enumeration(kernel, radius, forms):
+    count = 6 if kernel == "cuda" and INTERPRETED else 60
+    for seed, shape in enumerate(SMALL):
+        scores = tied_scores(seed, (count, *shape))
+        lengths = torch.from_numpy(np.random.default_rng(seed).integers(0, shape[1] + 1, count))
+        found = max_subpath(place(kernel, scores), radius=radius, forms=forms, lengths=place(kernel, lengths))
+        assert_same(found, oracle(scores, radius=radius, forms=forms, lengths=lengths))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**31),
+    shape=st.tuples(*[st.integers(1, n) for n in (3, 9, 6, 6)]),
+    radius=st.integers(0, 3),
+    forms=st.sampled_from(["free", "fixed"]),
+    search=st.sampled_from([max_subpath, min_subpath]),
+)
+def test_kernels_agree(seed, shape, radius, forms, search):
+    scores = tied_scores(seed, (3, *shape))
+    scores = scores if search is max_subpath else -scores
+    with use_backend("reference"):
+        wanted = search(scores, radius=radius, forms=forms)
+    with use_backend("cpu"):
+        assert_same(search(scores, radius=radius, forms=forms), wanted)
+
+
+@pytest.mark.parametrize("forms", ["free", "fixed"])
+def test_equals_composition_on_large_volumes(kernel, forms):
+    shape = (2, 3, 5, 9, 7) if kernel == "cuda" and INTERPRETED else (20, 8, 16, 14, 14)
+    base = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    for layer in (compose, compose_by_index):
+        ours, theirs = (place(kernel, base.clone()).requires_grad_() for _ in range(2))
+        found = max_subpath(ours, forms=forms)
+        wanted = layer(theirs, fixed=forms == "fixed")
+        assert torch.equal(found.value, wanted)
+        found.value.sum().backward()
+        wanted.sum().backward()
+        assert torch.equal(ours.grad, theirs.grad)
+
+
+def test_value_is_the_score_of_the_path(kernel):
+    scores = place(kernel, torch.randn(4, 3, 6, 5, 5, dtype=torch.float64))
+    for search in (max_subpath, min_subpath):
+        found = search(scores)
+        torch.testing.assert_close(found.value, path_sum(scores, found.cells))
+
+
+def test_gradient_is_one_on_the_path_and_zero_elsewhere(kernel):
+    scores = place(kernel, tied_scores(3, (5, 2, 4, 3, 3))).requires_grad_()
+    found = max_subpath(scores)
+    weight = torch.arange(1.0, 6.0, device=scores.device)
+    (found.value * weight).sum().backward()
+    wanted = torch.zeros_like(scores)
+    for n, t in (found.cells[:, :, 0] >= 0).nonzero().tolist():
+        form, row, col = found.cells[n, t].tolist()
+        wanted[n, form, t, row, col] = weight[n]
+    assert torch.equal(scores.grad, wanted)
+    assert scores.grad.abs().sum() > 0
+
+
+def test_gradcheck_twice():
+    scores = torch.randn(2, 2, 3, 3, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: max_subpath(x).value, scores)
+    assert torch.autograd.gradgradcheck(lambda x: max_subpath(x).value.square(), scores)
+    m = torch.randn(2, 3, 2, 3, 2, 2, dtype=torch.float64, requires_grad=True)
+    positive = torch.tensor([2, 0])
+    assert torch.autograd.gradcheck(lambda x: min_subpath_difference(x, positive).value, m)
+    assert torch.autograd.gradgradcheck(lambda x: min_subpath_difference(x, positive).value.square(), m)
+
+
+def test_closed_forms(kernel):
+    steps = 7
+    ones = place(kernel, torch.ones(2, steps, 3, 3))
+    assert max_subpath(ones).value == steps
+    assert min_subpath(ones).value == 1
+    assert max_subpath(-ones).value == -1  # never empty
+    assert (max_subpath(-ones).start, max_subpath(-ones).stop) == (0, 1)
+    zeros = max_subpath(0 * ones)  # a past of zero is not worth extending into
+    assert zeros.cells[0].tolist() == [0, 0, 0]
+    assert (zeros.start, zeros.stop) == (0, 1)
+
+
+def test_minimum_is_the_maximum_with_the_sign_turned(kernel):
+    scores = place(kernel, torch.randn(3, 2, 5, 4, 4))
+    low, high = min_subpath(scores), max_subpath(-scores)
+    assert_same(low, high._replace(value=-high.value))
+
+
+def test_a_radius_limits_the_step():
+    scores = torch.full((1, 2, 1, 4), -1.0)
+    scores[0, 0, 0, 0] = scores[0, 1, 0, 3] = 5.0
+    assert [max_subpath(scores, radius=r).value.item() for r in (0, 1, 2, 3)] == [5.0, 5.0, 5.0, 10.0]
+
+
+def test_padding_is_never_looked_at(kernel):
+    scores = place(kernel, torch.randn(3, 2, 6, 4, 4))
+    lengths = place(kernel, torch.tensor([6, 3, 0]))
+    wanted = [max_subpath(scores[0]), max_subpath(scores[1, :, :3])]
+    scores[1, :, 3:] = torch.nan
+    scores[2] = torch.nan
+    found = max_subpath(scores, lengths=lengths)
+    assert torch.equal(found.value[:2], torch.stack([w.value for w in wanted]))
+    assert torch.equal(found.cells[1, :3], wanted[1].cells)
+    assert found.value[2] == -torch.inf
+    assert (found.start[2], found.stop[2], found.cells[2].max()) == (0, 0, -1)
+
+
+def test_forbidden_cells_are_avoided_and_may_leave_nothing(kernel):
+    scores = place(kernel, torch.full((2, 1, 3, 1, 2), -torch.inf))
+    scores[0, 0, :, 0, 1] = -2.0
+    scores.requires_grad_()
+    found = max_subpath(scores)
+    assert found.value.tolist() == [-2.0, -torch.inf]
+    assert found.cells[0, 0].tolist() == [0, 0, 1]
+    assert found.cells[1].max() == -1
+    found.value[0].backward()
+    assert scores.grad.sum() == 1
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_nan_and_infinity_are_errors(kernel, value):
+    scores = place(kernel, torch.zeros(3, 2, 3, 2, 2))
+    scores[1, 1, 2, 1, 0] = value
+    with pytest.raises(ArgumentError, match=r"must not contain (NaN: 1 of 3 items|\+inf: item 1)"):
+        max_subpath(scores)
+    with pytest.raises(ArgumentError, match="must not contain"):
+        max_subpath(scores.requires_grad_()).value.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_dtypes_accumulate_in_float32_or_better(kernel, dtype):
+    scores = place(kernel, torch.randn(3, 2, 6, 4, 4)).to(dtype).requires_grad_()
+    found = max_subpath(scores)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    assert found.value.dtype == wide
+    assert_same(Subpath(*(x.detach() for x in found)), max_subpath(scores.detach().to(wide)))
+    found.value.sum().backward()
+    assert scores.grad.dtype == dtype
+    assert scores.grad.sum() == (found.stop - found.start).sum()
+
+
+def test_strides_and_batches(kernel):
+    base = place(kernel, torch.randn(3, 2, 5, 4, 6, 2))
+    scores = base.permute(5, 0, 1, 2, 4, 3)  # (2, 3, K=2, T=5, H=6, W=4), not contiguous
+    found = max_subpath(scores)
+    assert found.value.shape == (2, 3)
+    assert found.cells.shape == (2, 3, 5, 3)
+    assert_same(found, max_subpath(scores.contiguous()))
+    expanded = scores[0, 0].expand(4, *scores.shape[2:])
+    assert max_subpath(expanded).value.unique().numel() == 1
+    assert max_subpath(scores[0, 0]).value.shape == ()
+
+
+def test_empty_batch(kernel):
+    scores = place(kernel, torch.zeros(0, 2, 4, 3, 3)).requires_grad_()
+    found = max_subpath(scores)
+    assert found.value.shape == (0,)
+    assert found.cells.shape == (0, 4, 3)
+    found.value.sum().backward()
+    assert scores.grad.shape == scores.shape
+
+
+@pytest.mark.parametrize("forms", ["free", "fixed"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_difference_equals_the_search_on_differences(kernel, forms, listed):
+    m = place(kernel, tied_scores(0, (2, 4, 3, 2, 4, 3, 3)).clamp_min(-9)).requires_grad_()
+    positive = place(kernel, torch.tensor([3, 1]))
+    negative = place(kernel, torch.tensor([[0, 2], [0, 3]])) if listed else None
+    lengths = place(kernel, torch.tensor([4, 2]))
+    chosen = negative if listed else place(kernel, torch.tensor([[0, 1, 2], [0, 2, 3]]))
+    each = torch.arange(2, device=m.device)[:, None]
+    stored = m[each, positive[:, None]] - m[each, chosen]  # (B, N, S, K, T, H, W)
+    spread_lengths = lengths[:, None, None].expand(stored.shape[:3])
+    for search, plain in ((max_subpath_difference, max_subpath), (min_subpath_difference, min_subpath)):
+        found = search(m, positive, negative, forms=forms, lengths=lengths)
+        wanted = plain(stored, forms=forms, lengths=spread_lengths)
+        assert_same(found, wanted)
+        weight = torch.arange(1.0, 1 + wanted.value.numel(), device=m.device).view_as(wanted.value)
+        ours = torch.autograd.grad((found.value * weight).sum(), m)[0]
+        theirs = torch.autograd.grad((wanted.value * weight).sum(), m, retain_graph=True)[0]
+        assert torch.equal(ours, theirs)
+
+
+def test_top_subpaths_are_disjoint_and_ordered(kernel):
+    scores = place(kernel, torch.rand(2, 2, 5, 6, 6)).requires_grad_()
+    found = top_subpaths(scores, 4, gap=1)
+    assert found.value.shape == (2, 4)
+    assert found.value.diff(dim=1).max() <= 0
+    torch.testing.assert_close(found.value[:, 0], max_subpath(scores).value)
+    for n in range(2):
+        for a in range(4):
+            for b in range(a):
+                near = (found.cells[n, a, :, 1:] - found.cells[n, b, :, 1:]).abs().amax(1) <= 1
+                both = (found.cells[n, a, :, 0] >= 0) & (found.cells[n, b, :, 0] >= 0)
+                assert not (near & both).any()
+    found.value.sum().backward()
+    assert scores.grad.sum() == (found.stop - found.start).sum()
+
+
+def test_top_subpaths_run_out():
+    found = top_subpaths(torch.ones(1, 2, 1, 2), 3)
+    assert found.value.tolist() == [2.0, 2.0, -torch.inf]
+    assert found.cells[2].max() == -1
+
+
+def test_module_stores_settings_and_calls_the_function():
+    scores = torch.randn(2, 3, 4, 5, 5)
+    pool = MaxSubpathPool(radius=2, forms="fixed")
+    assert torch.equal(pool(scores), max_subpath(scores, radius=2, forms="fixed").value)
+    assert repr(copy.deepcopy(pool)) == "MaxSubpathPool(radius=2, forms='fixed')"
+
+
+def test_operator_registration():
+    scores = torch.randn(2, 2, 3, 3, 3, requires_grad=True)
+    torch.library.opcheck(torch.ops.whytube.subpath.default, (scores, None, None, None, 1, 1, False, True))
+    m = torch.randn(6, 2, 3, 3, 3, requires_grad=True)
+    arguments = (m, torch.tensor([0, 2]), None, torch.tensor([3, 2]), 3, 1, True, False)
+    torch.library.opcheck(torch.ops.whytube.subpath.default, arguments)
+    cells = max_subpath(scores.detach()).cells
+    weight = torch.randn(2, requires_grad=True)
+    torch.library.opcheck(torch.ops.whytube.subpath_spread.default, (weight, cells, None, None, 1, [2, 2, 3, 3, 3]))
+
+
+class Scorer(torch.nn.Module):
+    """A larger model around the layer: convolution, search, sigmoid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv3d(3, 4, 3, padding=1)
+        self.pool = MaxSubpathPool()
+
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.pool(self.conv(clips)))
+
+
+def test_export():
+    model, clips = Scorer().eval(), torch.randn(2, 3, 4, 6, 6)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(model, (clips,), dynamic_shapes=({0: batch},))
+    more = torch.randn(5, 3, 4, 6, 6)
+    torch.testing.assert_close(program.module()(more), model(more))
+    assert any("whytube.subpath" in str(node.target) for node in program.graph.nodes)
+
+
+def test_compile_through_forward_and_backward():
+    model, clips = Scorer(), torch.randn(2, 3, 4, 6, 6)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    compiled(clips).sum().backward()
+    ours = model.conv.weight.grad.clone()
+    model.zero_grad()
+    model(clips).sum().backward()
+    torch.testing.assert_close(ours, model.conv.weight.grad)
+    assert ours.abs().sum() > 0
+
+
+def test_choice_of_kernel(monkeypatch):
+    assert backend_for(torch.device("cpu")) == "cpu"
+    assert backend_for(torch.device("meta")) == "reference"
+    with use_backend("reference"):
+        assert backend_for(torch.device("cpu")) == "reference"
+    monkeypatch.setenv("WHYTUBE_SUBPATH_BACKEND", "reference")
+    assert backend_for(torch.device("cpu")) == "reference"
+    monkeypatch.setenv("WHYTUBE_SUBPATH_BACKEND", "gpu")
+    with pytest.raises(ArgumentError, match="WHYTUBE_SUBPATH_BACKEND"):
+        backend_for(torch.device("cpu"))
+
+
+scores = torch.zeros(2, 1, 3, 2, 2)
+m = torch.zeros(2, 3, 1, 3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (partial(max_subpath, torch.zeros(3, 2, 2)), r"`scores` must be of shape \(..., K, T, H, W\), got \(3, 2, 2\)"),
+        (partial(max_subpath, np.zeros((1, 3, 2, 2))), "`scores` must be a tensor .* got ndarray"),
+        (partial(max_subpath, scores.long()), "`scores` must be a floating-point tensor, got torch.int64"),
+        (partial(max_subpath, torch.zeros(1, 0, 2, 2)), "non-empty in K, T, H and W"),
+        (partial(max_subpath, scores, radius=4), "`radius` must be an integer from 0 to 3, got 4"),
+        (partial(max_subpath, scores, radius=1.0), "`radius` must be an integer from 0 to 3, got 1.0"),
+        (partial(max_subpath, scores, forms="any"), "`forms` must be one of 'free', 'fixed', got 'any'"),
+        (partial(max_subpath, scores, lengths=torch.tensor([1])), r"`lengths` must be of the batch's shape \(2,\)"),
+        (partial(max_subpath, scores, lengths=torch.tensor([1.0, 2.0])), "`lengths` must be an integer tensor"),
+        (partial(max_subpath, scores, lengths=torch.tensor([1, 4])), "`lengths` must be from 0 to 3, got values"),
+        (partial(max_subpath_difference, m, torch.tensor([0, 3])), "`positive` must be from 0 to 2"),
+        (partial(max_subpath_difference, m, torch.tensor([0])), r"`positive` must be of shape \(B,\) with B = 2"),
+        (partial(max_subpath_difference, m, torch.tensor([0, 1]), torch.tensor([[5], [0]])), "`negative` must be from"),
+        (partial(max_subpath_difference, m[:, :1], torch.tensor([0, 0])), "at least two classes"),
+        (partial(top_subpaths, scores, 0), "`k` must be an integer of at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(kernel, call, message):
+    with pytest.raises(ArgumentError, match=message):
+        call()
+
+
+def test_enumerator_counts_paths():
+    # One cell per step: T * (T + 1) / 2 intervals. Two cells that are neighbours: sum of 2^length.
+    assert len(all_paths((1, 4, 1, 1), 1, False)) == 10
+    assert len(all_paths((1, 3, 1, 2), 1, False)) == 3 * 2 + 2 * 4 + 8
+    assert len(all_paths((2, 2, 1, 1), 1, True)) == 4 + 2
+
+
+def test_comparison_helper_can_fail():
+    found = max_subpath(torch.randn(1, 3, 2, 2))
+    with pytest.raises(AssertionError, match="value"):
+        assert_same(found, found._replace(value=found.value + 1))
+
+
+def test_names_at_the_top():
+    assert whytube.max_subpath is max_subpath
+    assert whytube.MaxSubpathPool is MaxSubpathPool
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "shape", [(7, 16, 9, 56, 56), (3, 2, 512, 14, 14), (50, 8, 64, 14, 14), (4, 1, 3, 1, 7), (9, 4, 16, 28, 28)]
+)
+@pytest.mark.parametrize("forms", ["free", "fixed"])
+def test_gpu_equals_cpu_to_the_bit(shape, forms):
+    scores = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    assert_same(max_subpath(scores.cuda(), forms=forms), max_subpath(scores, forms=forms))
+    tied = tied_scores(1, shape)
+    assert_same(max_subpath(tied.cuda(), forms=forms), max_subpath(tied, forms=forms))
+
+
+@pytest.mark.gpu
+def test_gpu_beyond_two_to_the_31_elements():
+    shape = (90_000, 8, 16, 14, 14)  # 2.26e9
+    scores = torch.zeros(shape, dtype=torch.float16, device="cuda")
+    scores[-1, 7, 3:9, 13, 13] = 2.0
+    found = max_subpath(scores.requires_grad_())
+    assert found.value[-1] == 12.0
+    assert (found.start[-1], found.stop[-1]) == (3, 9)
+    found.value[-1].backward()
+    assert scores.grad[-1].sum() == 6
+    assert scores.grad[:-1].abs().max() == 0
+
+
+@pytest.mark.gpu
+def test_gpu_graph_capture():
+    scores = torch.randn(20, 2, 5, 6, 6, device="cuda")
+    wanted = max_subpath(scores)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = max_subpath(scores)
+    graph.replay()
+    assert_same(found, wanted)
