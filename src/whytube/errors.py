@@ -1,7 +1,8 @@
 """Everything whytube raises on purpose.
 
 WhytubeError
-└── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
+├── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
+└── VideoError         a video is missing, unreadable, damaged or empty, or could not be written
 
 Messages say what was expected, what came, and what to do. The command line turns every WhytubeError into its message
 and exit code 2; anything else is a bug.
@@ -14,3 +15,7 @@ class WhytubeError(Exception):
 
 class ArgumentError(WhytubeError, ValueError):
     """An argument has the wrong shape, type, value or name."""
+
+
+class VideoError(WhytubeError):
+    """A video is missing, unreadable, damaged or empty, or could not be written."""

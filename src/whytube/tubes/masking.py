@@ -1,0 +1,108 @@
+"""Hide what a tube covers: tubes -> mask at the classifier's resolution -> erased clips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from whytube.checks import check_choice, check_tensor, fail, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from whytube.tubes.tube import Tube
+
+# Standard deviation of the "blur" fill, as a fraction of the frame's shorter side.
+BLUR = 0.1
+
+
+def tube_mask(
+    tubes: Sequence[Tube],
+    indices: ArrayLike,
+    size: ArrayLike,
+    *,
+    resolution: tuple[int, int],
+    device: torch.device | str | None = None,
+) -> torch.Tensor:
+    """Rasterise B tubes: True where the centre of an input pixel lies in the tube's box, (B, T, H, W) bool.
+
+    indices: (T,) source frames of the clip, shared by all tubes, or (B, T). A frame without a box is all False.
+    size: (height, width) of the video's own frames, shared, or (B, 2).
+    resolution: (H, W) of the clips the mask is for, which show the whole frame.
+    """
+    count = len(tubes)
+    frames = np.asarray(indices, dtype=np.int64)
+    sizes = np.asarray(size, dtype=np.float64)
+    if frames.ndim not in (1, 2) or (frames.ndim == 2 and len(frames) != count):
+        raise fail("indices", f"of shape (T,) or ({count}, T)", frames.shape)
+    if sizes.shape not in ((2,), (count, 2)) or not (sizes > 0).all():
+        raise fail("size", f"(height, width), or of shape ({count}, 2)", size)
+    frames = np.broadcast_to(frames, (count, frames.shape[-1]))
+    sizes = np.broadcast_to(sizes, (count, 2))
+    boxes = np.zeros((count, frames.shape[1], 4))
+    for b, tube in enumerate(tubes):
+        scale = np.array(resolution) / sizes[b]
+        boxes[b] = tube.at(frames[b]) * [scale[1], scale[0], scale[1], scale[0]]
+    # Pixel i has its centre at i + 0.5, so the first one at or past an edge e is ceil(e - 0.5).
+    edges = torch.from_numpy(np.ceil(boxes - 0.5).astype(np.int64)).to(device)
+    x1, y1, x2, y2 = edges[..., None].unbind(2)
+    y = torch.arange(resolution[0], device=device)
+    x = torch.arange(resolution[1], device=device)
+    rows, columns = (y >= y1) & (y < y2), (x >= x1) & (x < x2)
+    return rows[..., :, None] & columns[..., None, :]
+
+
+def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
+    """Replace what the mask covers: clips (B, 3, T, H, W) and mask (B, T, H, W) bool -> new (B, 3, T, H, W).
+
+    fill, one of FILLS: "mean", the clip's mean colour; "blur", the frame under a strong Gaussian; "freeze", what was at
+    that place in the first frame of the clip that the mask touches, so that motion stops and appearance stays; "zero",
+    black.
+    """
+    check_tensor(clips, "clips", "(B, 3, T, H, W)", ndim=5)
+    check_tensor(mask, "mask", "(B, T, H, W)", ndim=4, floating=False)
+    check_choice(fill, "fill", FILLS)
+    if mask.dtype != torch.bool:
+        raise fail("mask", "bool", str(mask.dtype))
+    if mask.shape != (clips.shape[0], *clips.shape[2:]):
+        raise fail("mask", f"of shape (B, T, H, W) for clips of shape {shape_of(clips)}", shape_of(mask))
+    return torch.where(mask[:, None], FILLS[fill](clips, mask), clips)
+
+
+def _mean(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    return clips.mean(dim=(2, 3, 4), keepdim=True)
+
+
+def _zero(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    return clips.new_zeros(())
+
+
+def _blur(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    """Two matrix products, one per direction; weights that would fall outside the frame are shared by those inside."""
+    height, width = clips.shape[-2:]
+    sigma = max(BLUR * min(height, width), 1e-3)
+    return _gaussian(height, sigma, clips) @ clips @ _gaussian(width, sigma, clips).T
+
+
+def _gaussian(n: int, sigma: float, like: torch.Tensor) -> torch.Tensor:
+    """Rows of Gaussian weights that sum to 1, (n, n)."""
+    place = torch.arange(n, device=like.device, dtype=torch.float32)
+    weights = torch.exp(-0.5 * ((place[:, None] - place[None]) / sigma) ** 2)
+    return (weights / weights.sum(dim=1, keepdim=True)).to(like.dtype)
+
+
+def _freeze(clips: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    first = mask.flatten(2).any(dim=2).int().argmax(dim=1)
+    return clips[torch.arange(len(clips), device=clips.device), :, first][:, :, None]
+
+
+FILLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mean": _mean,
+    "blur": _blur,
+    "freeze": _freeze,
+    "zero": _zero,
+}

@@ -1,0 +1,204 @@
+"""Videos that are separate pictures: a folder of frames, or a .seq file."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import re
+import statistics
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from whytube.errors import VideoError
+from whytube.video.clip import VideoInfo
+from whytube.video.picture import ASSUMED_FPS, EndedEarlyError, Shot, displayed_size, orientation, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from av import VideoFrame
+
+FRAME_SUFFIXES = (".jpg", ".jpeg", ".png")
+SEQ_MAGIC = b"\xed\xfe\x00\x00" + "Norpix seq".encode("utf-16-le")
+SEQ_HEADER = 1024
+# The header's image format numbers whose frames are JPEG or PNG files.
+SEQ_COMPRESSED = frozenset({1, 2, 102, 201})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where one encoded picture lies, and its time in seconds since the first."""
+
+    path: Path
+    time: float
+    offset: int = 0
+    size: int = -1
+
+    def load(self) -> VideoFrame:
+        """Read and decode the picture."""
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            data = file.read(self.size)
+        return decode_image(data, f"{self.path} (byte {self.offset})" if self.offset else str(self.path))
+
+
+def decode_image(data: bytes, name: str) -> VideoFrame:
+    """Decode one JPEG or PNG image."""
+    import av
+
+    if data[:2] == b"\xff\xd8":
+        codec = "mjpeg"
+        # The decoder fills a cut-off image with grey in silence: its end marker must follow its last scan.
+        if data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda"):
+            raise VideoError(f"{name} is damaged: it is cut off. Pass salvage=True to leave such frames out")
+    elif data[:8] == b"\x89PNG\r\n\x1a\n":
+        codec = "png"
+    else:
+        raise VideoError(f"{name} is not a JPEG or PNG image; expected frames in one of the two")
+    context = av.CodecContext.create(codec, "r")
+    assert isinstance(context, av.VideoCodecContext)
+    try:
+        pictures = context.decode(av.Packet(data)) or context.decode(None)
+    except av.FFmpegError as error:
+        raise VideoError(f"{name} is damaged: {reason(error)}. Pass salvage=True to leave such frames out") from error
+    if not pictures:
+        raise VideoError(f"{name} is damaged: it decodes to nothing. Pass salvage=True to leave such frames out")
+    return pictures[0]
+
+
+def natural_key(name: str) -> list[tuple[int, int | str]]:
+    """Sort key under which frame2 comes before frame10."""
+    parts = re.split(r"([0-9]+)", name.lower())
+    return [(1, int(part)) if part.isdecimal() else (0, part) for part in parts]
+
+
+class PictureSource:
+    """Pictures that can be fetched one by one."""
+
+    def __init__(self, path: Path, entries: Sequence[Entry], *, fps: float, salvage: bool) -> None:
+        self.path = path
+        self.fps = fps
+        self._entries = entries
+        self._salvage = salvage
+
+    @property
+    def count(self) -> int:
+        """Number of pictures."""
+        return len(self._good)
+
+    def read(self, wanted: Sequence[int]) -> Iterator[Shot]:
+        """Decode just the wanted pictures."""
+        for index in wanted:
+            if index >= self.count:
+                raise EndedEarlyError(self.count)
+            yield Shot(index, self._good[index].time, self._good[index].load())
+
+    def info(self) -> VideoInfo:
+        """Describe the pictures; decodes the first."""
+        first = self._good[0].load()
+        return VideoInfo(
+            source=str(self.path),
+            frames=self.count,
+            fps=self.fps,
+            size=displayed_size(first),
+            duration=self._good[-1].time + 1.0 / self.fps,
+            rotation=90 * orientation(first)[0],
+        )
+
+    @cached_property
+    def _good(self) -> Sequence[Entry]:
+        """Entries in use: all, or with `salvage` those that decode."""
+        good = [entry for entry in self._entries if _decodes(entry)] if self._salvage else self._entries
+        if not good:
+            raise VideoError(f"{self.path} has zero frames that can be read; expected at least one JPEG or PNG image")
+        return good
+
+
+def _decodes(entry: Entry) -> bool:
+    try:
+        entry.load()
+    except VideoError:
+        return False
+    return True
+
+
+def open_folder(path: Path, *, salvage: bool = False) -> PictureSource:
+    """Take a folder's .jpg and .png files as frames in natural order; with no rate told, 25 per second."""
+    images = (p for p in path.iterdir() if p.suffix.lower() in FRAME_SUFFIXES and p.is_file())
+    files = sorted((p for p in images if not p.name.startswith(".")), key=lambda p: natural_key(p.name))
+    if not files:
+        suffixes = ", ".join(FRAME_SUFFIXES)
+        raise VideoError(
+            f"the folder {path} has no frames in it; expected files ending in {suffixes}, found "
+            f"{sum(1 for _ in path.iterdir())} other entries. Give the folder that holds the frames themselves"
+        )
+    entries = [Entry(file, index / ASSUMED_FPS) for index, file in enumerate(files)]
+    return PictureSource(path, entries, fps=ASSUMED_FPS, salvage=salvage)
+
+
+def open_seq(path: Path, *, salvage: bool = False) -> PictureSource:
+    """Open a .seq file of Piotr's toolbox (Olympic Sports) whose frames are JPEG or PNG.
+
+    Little-endian: a header of 1024 bytes, then per frame its size (uint32, counting itself), the image, its time
+    (uint32 seconds, uint16 milliseconds, 2 more bytes) and, from some writers, 8 zero bytes.
+    """
+    if path.stat().st_size < SEQ_HEADER:
+        raise _not_seq(path)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        fps, promised = _seq_header(path, data)
+        spans, stamps = _seq_spans(data, promised)
+    if (len(spans) < promised or not spans) and not salvage:
+        raise VideoError(
+            f"{path} is damaged: it announces {promised} frames and holds {len(spans)}. Fetch it again, "
+            "or pass salvage=True to use the frames that are there"
+        )
+    steps = [after - before for before, after in itertools.pairwise(stamps)]
+    if steps and min(steps) > 0:
+        fps = 1.0 / statistics.median(steps)
+        times = [stamp - stamps[0] for stamp in stamps]
+    else:
+        fps = fps if 0 < fps < 1e4 else ASSUMED_FPS
+        times = [index / fps for index in range(len(spans))]
+    entries = [Entry(path, time, *span) for time, span in zip(times, spans, strict=True)]
+    return PictureSource(path, entries, fps=fps, salvage=salvage)
+
+
+def _not_seq(path: Path) -> VideoError:
+    return VideoError(f"{path} is not a .seq file: expected a header of {SEQ_HEADER} bytes that says 'Norpix seq'")
+
+
+def _seq_header(path: Path, data: mmap.mmap) -> tuple[float, int]:
+    """Rate and number of frames announced (0: unknown)."""
+    if data[: len(SEQ_MAGIC)] != SEQ_MAGIC:
+        raise _not_seq(path)
+    image_format, promised = struct.unpack_from("<2I", data, 568)
+    (fps,) = struct.unpack_from("<d", data, 584)
+    if image_format not in SEQ_COMPRESSED:
+        known = ", ".join(str(f) for f in sorted(SEQ_COMPRESSED))
+        raise VideoError(
+            f"{path} stores image format {image_format}; expected JPEG or PNG ({known}). Convert it to mp4"
+        )
+    return fps, promised
+
+
+def _seq_spans(data: mmap.mmap, promised: int) -> tuple[list[tuple[int, int]], list[float]]:
+    """Walk the frames: (offset, length) of each whole image, and its time stamp."""
+    spans: list[tuple[int, int]] = []
+    stamps: list[float] = []
+    at = SEQ_HEADER
+    while at + 4 <= len(data) and not (promised and len(spans) == promised):
+        (size,) = struct.unpack_from("<I", data, at)
+        if size == 0 and spans:
+            at += 8
+            (size,) = struct.unpack_from("<I", data, at) if at + 4 <= len(data) else (0,)
+        if size <= 4 or at + size > len(data):
+            break
+        spans.append((at + 4, size - 4))
+        stamp = data[at + size : at + size + 6].ljust(6, b"\0")
+        seconds, milliseconds = struct.unpack("<IH", stamp)
+        stamps.append(seconds + milliseconds / 1000)
+        at += size + 8
+    return spans, stamps
