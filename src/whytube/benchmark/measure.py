@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import subprocess
@@ -22,10 +23,10 @@ def milliseconds(call: Callable[[], object], device: torch.device, *, repeats: i
     """Median time of `call` over `repeats`, one call at a time, as a caller who waits for the answer sees it."""
     for _ in range(warmup):
         call()
-    times = []
+    times: list[float] = []
     for _ in range(repeats):
         if device.type == "cuda":
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             torch.cuda.synchronize(device)
             begin.record()
             call()
@@ -83,7 +84,10 @@ def provenance(device: torch.device, *, seed: int | None = None) -> dict[str, An
 
 
 def commit() -> str | None:
-    """The source tree's commit, with "+" when files differ from it; None outside a checkout."""
+    """Name the source tree's commit, with "+" when files differ from it; None outside a checkout.
+
+    A copy of the tree without its history may say where it came from in WHYTUBE_COMMIT.
+    """
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
@@ -92,4 +96,4 @@ def commit() -> str | None:
     try:
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("WHYTUBE_COMMIT")

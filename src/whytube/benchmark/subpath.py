@@ -121,3 +121,33 @@ def _agree(scores: torch.Tensor) -> None:
         values.append(value.detach())
     if not torch.equal(*values) or not torch.equal(*grads):
         raise WhytubeError(f"the layer and the composition disagree on {tuple(scores.shape)}: this is a bug")
+
+
+def table(report: dict[str, Any]) -> str:
+    """Write the report as a Markdown table with its provenance below."""
+    head = ["volume", "job", "read once", "ours", "composition", "ratio", "by index", "ratio", "extra memory", "its"]
+    lines = ["| " + " | ".join(head) + " |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    for row in report["rows"]:
+        slow, indexed, size = row["composition"], row["indexed"], row["input_bytes"]
+        cells = [
+            " x ".join(str(n) for n in row["shape"]),
+            row["job"],
+            f"{row['floor']:.3f} ms",
+            f"{row['ours']:.3f} ms",
+        ]
+        for ms in (slow, indexed):
+            cells += ["", ""] if ms is None else [f"{ms:.2f} ms", f"{ms / row['ours']:.1f} x"]
+        cells += [_share(row["ours_extra"], size), "" if slow is None else _share(row["composition_extra"], size)]
+        lines.append("| " + " | ".join(cells) + " |")
+    source = report["provenance"]
+    versions = ", ".join(f"{name} {version}" for name, version in source["versions"].items())
+    lines += [
+        "",
+        f"{source['device']}, {report['dtype']}, kernel `{report['backend']}`, {source['threads']} threads, "
+        f"seed {source['seed']}, commit {source['commit']}; {versions}.",
+    ]
+    return "\n".join(lines)
+
+
+def _share(extra: int | None, size: int) -> str:
+    return "unknown" if extra is None else f"{100 * extra / size:.1f} %"

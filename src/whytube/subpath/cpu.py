@@ -23,7 +23,7 @@ _CELLS_PER_THREAD = 1 << 18  # less work than this does not repay a thread
 Array = np.ndarray[Any, Any]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _collapse(
     volumes: Array, plus: int, minus: int, first: int, last: int, t: int, negate: bool, plane: Array
 ) -> int:  # pragma: no cover - compiled
@@ -48,7 +48,7 @@ def _collapse(
     return nans
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _widen(source: Array, jump: int, radius: int, target: Array) -> None:  # pragma: no cover - compiled
     """target[q] = max(0, source[q + d * jump] for |d| <= radius), away from the ends. Slices let LLVM vectorise."""
     n, edge = source.size, jump * radius
@@ -62,7 +62,7 @@ def _widen(source: Array, jump: int, radius: int, target: Array) -> None:  # pra
             out[q] = x if x > out[q] else out[q]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _search_range(
     volumes: Array,  # (R, K, T, H * W)
     plus: Array,  # (N,)

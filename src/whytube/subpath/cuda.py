@@ -297,7 +297,7 @@ def _best_form(
 ) -> Found:
     """Of K paths per item keep the best; among equals the one that ends at the lowest (time, row, column, form)."""
     k, h, w = shape
-    value, start, stop, cells = (x.unflatten(0, (-1, k)) for x in (value, start, stop, cells))
+    value, start, stop, cells = (x.view(-1, k, *x.shape[1:]) for x in (value, start, stop, cells))
     n = value.shape[0]
     best = value.amax(1) if maximum else value.amin(1)
     last = (stop - 1).clamp_min(0)  # (N, K)

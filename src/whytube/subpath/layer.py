@@ -141,14 +141,14 @@ def top_subpaths(
 
 
 def path_sum(scores: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
-    """Sum `scores` (..., K, T, H, W) along `cells` (..., T, 3); differentiable, batches broadcast, no path sums to 0."""
+    """Sum `scores` (..., K, T, H, W) along `cells` (..., T, 3), 0 without a path; differentiable, broadcasts."""
     check_tensor(scores, "scores", "(..., K, T, H, W)", min_ndim=4)
     check_tensor(cells, "cells", "(..., T, 3)", min_ndim=2, floating=False)
     _, t, h, w = scores.shape[-4:]
     form, row, col = cells.clamp_min(0).unbind(-1)
     steps = torch.arange(t, device=cells.device)
     flat = ((form * t + steps) * h + row) * w + col  # (..., T)
-    batch = torch.broadcast_shapes(scores.shape[:-4], flat.shape[:-1])
+    batch = torch.broadcast_shapes(scores.shape[:-4], flat.shape[:-1])  # type: ignore[no-untyped-call]
     volume = scores.flatten(-4).expand(*batch, -1)
     along = volume.gather(-1, flat.expand(*batch, t))
     return torch.where(cells[..., 0] >= 0, along, 0).sum(-1)

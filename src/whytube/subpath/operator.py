@@ -2,10 +2,10 @@
 
     subpath(volumes, positive, negative, lengths, classes, radius, fixed, maximum) -> (value, start, stop, cells)
 
-`volumes` (R, K, T, H, W) holds R score volumes. Without `positive` each is an item of its own, N = R. With it, R runs over
-(B, classes, I) and the items, N of them, over (B, I, negatives): item (b, i, n) is the volume of class positive[b] minus
-that of class negative[b, n], subtracted on the way and never stored. Without `negative` the negatives are all classes but
-the positive one. `lengths` (B,), or (R,) without `positive`, are the time steps that count.
+`volumes` (R, K, T, H, W) holds R score volumes. Without `positive` each is an item of its own, N = R. With it, R runs
+over (B, classes, I) and the N items over (B, I, negatives): item (b, i, n) is the volume of class positive[b] minus
+that of class negative[b, n], subtracted on the way and never stored. Without `negative` the negatives are all classes
+but the positive one. `lengths` (B,), or (R,) without `positive`, are the time steps that count.
 
 value (N,) is float64 for float64 volumes and float32 otherwise; start, stop (N,) and cells (N, T, 3) are int64. An item
 without any admissible cell has value -inf (+inf for the minimum), start = stop = 0 and all cells -1.
@@ -84,11 +84,11 @@ def search(
     arguments = (volumes, positive, negative, lengths, classes, radius, fixed, maximum)
     if torch.compiler.is_compiling() or type(volumes) not in (torch.Tensor, torch.nn.Parameter):
         found: Found = torch.ops.whytube.subpath(*arguments)
-        return found
-    if volumes.requires_grad and torch.is_grad_enabled():
-        found = _Subpath.apply(*arguments)
-        return found
-    return _subpath(*arguments)
+    elif volumes.requires_grad and torch.is_grad_enabled():
+        found = _Subpath.apply(*arguments)  # type: ignore[no-untyped-call]
+    else:
+        found = _subpath(*arguments)
+    return found
 
 
 def _subpath(
@@ -100,6 +100,7 @@ def _subpath(
     radius: int,
     fixed: bool,
     maximum: bool,
+    *,
     check: bool = True,
 ) -> Found:
     arguments = (volumes, positive, negative, lengths, classes)
@@ -137,7 +138,7 @@ def rows(
     lengths: torch.Tensor | None,
     classes: int,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-    """Which volumes each item adds and subtracts, and its length: each (N,) or None; -1 for a class that is not there."""
+    """Which volumes each item adds and subtracts, and its length: (N,) or None; -1 for a class that is not there."""
     if positive is None:
         return None, None, lengths
     if negative is None:
@@ -201,7 +202,7 @@ def _empty(
     volumes: torch.Tensor,
     positive: torch.Tensor | None,
     negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
+    lengths: torch.Tensor | None,  # noqa: ARG001 - the operator's signature
     classes: int,
     *_: object,
 ) -> Found:
@@ -239,7 +240,8 @@ class _Subpath(torch.autograd.Function):
 
     @staticmethod
     def forward(*arguments: Any) -> Found:
-        return _subpath(*arguments, check=not arguments[0].is_cuda)
+        volumes, *rest = arguments
+        return _subpath(volumes, *rest, check=not volumes.is_cuda)
 
     setup_context = staticmethod(_save)
 
@@ -283,13 +285,14 @@ def _spread(
     return dense.view(shape)
 
 
-def _save_spread(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _save_spread(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:  # noqa: ARG001
     _, cells, positive, negative, ctx.classes, ctx.shape = inputs
     ctx.save_for_backward(cells, positive, negative)
 
 
 def _backward_spread(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    inside, plus, minus = _flat_index(*ctx.saved_tensors, ctx.classes, ctx.shape)
+    cells, positive, negative = ctx.saved_tensors
+    inside, plus, minus = _flat_index(cells, positive, negative, ctx.classes, ctx.shape)
     along = grad.flatten()[plus]
     if minus is not None:
         along = along - grad.flatten()[minus]

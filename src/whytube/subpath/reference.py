@@ -86,13 +86,13 @@ def search(
 
 
 def _best_path(planes: torch.Tensor, radius: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Search `planes` (N, T, H, W): value (N,), end (N,) as t * H * W + cell, and the cell at every step (N, T) or -1."""
+    """Search `planes` (N, T, H, W): value (N,), end (N,) as t * H * W + cell, the cell at every step (N, T) or -1."""
     n, t, h, w = planes.shape
     window = 2 * radius + 1
     state = planes[:, 0]
     states = [state]
     for step in range(1, t):
-        past = F.max_pool2d(state.float() if state.dtype == torch.float16 else state, window, stride=1, padding=radius)
+        past = F.max_pool2d(state, window, stride=1, padding=radius)
         state = planes[:, step] + past.clamp_min(0)
         states.append(state)
     history = torch.stack(states, 1).flatten(2)  # (N, T, H * W)

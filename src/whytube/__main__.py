@@ -1,0 +1,5 @@
+"""`python -m whytube` is `whytube`."""
+
+from whytube.cli import main
+
+main()
