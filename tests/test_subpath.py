@@ -350,8 +350,8 @@ def test_choice_of_kernel(monkeypatch):
         backend_for(torch.device("cpu"))
 
 
-scores = torch.zeros(2, 1, 3, 2, 2)
-m = torch.zeros(2, 3, 1, 3, 2, 2)
+scores = torch.zeros(2, 1, 3, 2, 2, device=DEVICE)
+m = torch.zeros(2, 3, 1, 3, 2, 2, device=DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -374,8 +374,9 @@ m = torch.zeros(2, 3, 1, 3, 2, 2)
         (partial(top_subpaths, scores, 0), "`k` must be an integer of at least 1, got 0"),
     ],
 )
-def test_bad_arguments_are_named(kernel, call, message):
-    with pytest.raises(ArgumentError, match=message):
+@pytest.mark.parametrize("name", ["auto", "reference"])
+def test_bad_arguments_are_named(name, call, message):
+    with use_backend(name), pytest.raises(ArgumentError, match=message):
         call()
 
 

@@ -36,6 +36,7 @@ class Row:
     composition_extra: int | None = None
     indexed: float | None = None
     input_bytes: int = 0
+    tied_items: int = 0
 
     @property
     def ratio(self) -> float | None:
@@ -60,7 +61,7 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str
 
 def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
     scores = _random(shape, device, seed)
-    _agree(scores)
+    ties = _agree(scores)
     floor = milliseconds(lambda: scores.amax(), device, repeats=repeats)
     size = scores.nbytes
 
@@ -88,9 +89,11 @@ def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int
     indexed = milliseconds(gradient(compose_by_index), device, repeats=max(2, repeats // 4), warmup=1)
     slow_extra = beyond(gradient(compose), size)
     fast = milliseconds(search, device, repeats=repeats)
-    yield Row(shape, "value and path", floor, fast, beyond(search, 0), slow, slow_extra, indexed, size)
+    yield Row(shape, "value and path", floor, fast, beyond(search, 0), slow, slow_extra, indexed, size, ties)
     both = milliseconds(gradient(ours), device, repeats=repeats)
-    yield Row(shape, "forward + backward", floor, both, beyond(gradient(ours), size), slow, slow_extra, indexed, size)
+    yield Row(
+        shape, "forward + backward", floor, both, beyond(gradient(ours), size), slow, slow_extra, indexed, size, ties
+    )
 
 
 def _difference(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
@@ -111,16 +114,23 @@ def _random(shape: tuple[int, ...], device: torch.device, seed: int) -> torch.Te
     return torch.randn(shape, generator=generator, device=device)
 
 
-def _agree(scores: torch.Tensor) -> None:
-    """Fail unless layer and composition give the same values and gradients here."""
+def _agree(scores: torch.Tensor) -> int:
+    """Fail unless layer and composition give the same values and gradients; return the number of items with ties.
+
+    In float32 two paths can have equal sums. The composition then spreads its gradient over both; the layer keeps one.
+    """
     grads, values = [], []
     for layer in (compose, lambda x: max_subpath(x).value):
         leaf = scores.detach().requires_grad_()
         value = layer(leaf)
-        grads.append(torch.autograd.grad(value.sum(), leaf)[0])
+        grads.append(torch.autograd.grad(value.sum(), leaf)[0].flatten(1))
         values.append(value.detach())
-    if not torch.equal(*values) or not torch.equal(*grads):
+    tied = (grads[0] != grads[1]).any(1)
+    sums = [(grad[tied] * scores.flatten(1)[tied]).sum(1) for grad in grads]
+    close = torch.allclose(sums[0], sums[1], rtol=1e-4)
+    if not torch.equal(*values) or not close or int(tied.sum()) > 0.01 * len(scores):
         raise WhytubeError(f"the layer and the composition disagree on {tuple(scores.shape)}: this is a bug")
+    return int(tied.sum())
 
 
 def table(report: dict[str, Any]) -> str:

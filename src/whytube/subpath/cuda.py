@@ -19,6 +19,8 @@ import triton
 import triton.language as tl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from whytube.subpath.reference import Found
 
 _PROGRAMS_PER_SM = 24
@@ -179,7 +181,7 @@ def _search_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _spread_kernel(  # type: ignore[no-untyped-def]
-    weight, cells, positive, negative, dense, rows, classes, inner, negatives, steps,
+    weight, stride, cells, positive, negative, dense, rows, classes, inner, negatives, steps,
     K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803
     DIFFERENCE: tl.constexpr, LISTED: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
@@ -194,7 +196,7 @@ def _spread_kernel(  # type: ignore[no-untyped-def]
     inside = form >= 0
     offset = ((form * steps + time) * H + row) * W + col
     size = (item * 0 + steps) * (K * H * W)
-    share = tl.full([STEPS], 0.0, dense.dtype.element_ty) + tl.load(weight + item)
+    share = tl.zeros([STEPS], dense.dtype.element_ty) + tl.load(weight + item * stride).to(dense.dtype.element_ty)
     if DIFFERENCE:
         tl.atomic_add(dense + plus * size + offset, share, mask=inside, sem="relaxed")
         tl.atomic_add(dense + minus * size + offset, -share, mask=inside, sem="relaxed")
@@ -248,14 +250,15 @@ def spread(
     positive: torch.Tensor | None,
     negative: torch.Tensor | None,
     classes: int,
-    shape: list[int],
+    shape: Sequence[int],
+    dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """Add `weight` (N,) onto the cells of each path in a tensor of `shape`; see `operator.py`."""
     rows, k, t, h, w = shape
     n, inner, negatives = _counts(rows, positive, negative, classes)
-    dense = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+    dense = torch.zeros(shape, dtype=dtype or weight.dtype, device=weight.device)
     _spread_kernel[(n,)](
-        weight.contiguous(), cells.contiguous(), positive, negative, dense, rows, classes, inner, negatives, t,
+        weight, weight.stride(0), cells, positive, negative, dense, rows, classes, inner, negatives, t,
         K=k, H=h, W=w, STEPS=triton.next_power_of_2(t), DIFFERENCE=positive is not None, LISTED=negative is not None,
         num_warps=1,
     )  # fmt: skip

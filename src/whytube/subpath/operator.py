@@ -31,7 +31,7 @@ from whytube.errors import ArgumentError
 from whytube.subpath import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from whytube.subpath.reference import Found
 
@@ -164,7 +164,8 @@ def _check_value(value: torch.Tensor, arguments: tuple[Any, ...], maximum: bool)
     if value.is_cuda and torch.cuda.is_current_stream_capturing():
         return
     value = value.detach().cpu()
-    if bool((value < torch.inf).all() if maximum else (value > -torch.inf).all()):
+    seen = value.numpy()
+    if (seen < np.inf).all() if maximum else (seen > -np.inf).all():
         return
     _check_indices(*arguments)
     sign, other = ("+", "-") if maximum else ("-", "+")
@@ -228,14 +229,14 @@ def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tens
     dense = torch.ops.whytube.subpath_spread(
         grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
     )
-    return (dense,) + (None,) * 7
+    return dense, None, None, None, None, None, None, None
 
 
 class _Subpath(torch.autograd.Function):
     """The operator without the dispatcher.
 
-    On a GPU the check for NaN waits until backward has queued its work, so that a training step does not stand still in
-    its middle; the error still comes before any weight can change.
+    On a GPU the values travel to the host while the device goes on, and are checked in backward once its work is queued:
+    a training step never stands still, and the error for NaN still comes before any weight can change.
     """
 
     @staticmethod
@@ -243,17 +244,26 @@ class _Subpath(torch.autograd.Function):
         volumes, *rest = arguments
         return _subpath(volumes, *rest, check=not volumes.is_cuda)
 
-    setup_context = staticmethod(_save)
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
+        _save(ctx, inputs, output)
+        value = output[0]
+        ctx.arrival = None
+        if value.is_cuda and not torch.cuda.is_current_stream_capturing():
+            copy = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
+            ctx.arrival = torch.cuda.current_stream(value.device).record_event(), copy
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[torch.Tensor | None, ...]:
         if grads[0] is None or torch.is_grad_enabled():
             return _backward(ctx, *grads)
-        value, cells, positive, negative, lengths = ctx.saved_tensors
-        dense = _spread(grads[0].to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape))
-        if value.is_cuda:
+        _, cells, positive, negative, lengths = ctx.saved_tensors
+        dense = _spread(grads[0], cells, positive, negative, ctx.classes, ctx.shape, ctx.dtype)
+        if ctx.arrival is not None:
+            event, value = ctx.arrival
+            event.synchronize()
             _check_value(value, (dense, positive, negative, lengths, ctx.classes), ctx.maximum)
-        return (dense,) + (None,) * 7
+        return dense, None, None, None, None, None, None, None
 
 
 def _spread(
@@ -262,15 +272,17 @@ def _spread(
     positive: torch.Tensor | None,
     negative: torch.Tensor | None,
     classes: int,
-    shape: list[int],
+    shape: Sequence[int],
+    dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """Add `weight` (N,) onto the cells of each path, its negative for the class subtracted: (R, K, T, H, W)."""
     if not len(weight):
-        return weight.new_zeros(shape)
+        return weight.new_zeros(shape, dtype=dtype)
     if backend_for(weight.device) == "cuda":
         from whytube.subpath import cuda
 
-        return cuda.spread(weight, cells, positive, negative, classes, shape)
+        return cuda.spread(weight, cells, positive, negative, classes, shape, dtype)
+    weight = weight.to(dtype or weight.dtype)
     if weight.device.type == "cpu":
         # numpy's zeros come untouched from the system: several times cheaper than filling, also once they are read.
         blank = np.zeros(math.prod(shape) * weight.element_size(), dtype=np.uint8)
@@ -300,7 +312,11 @@ def _backward_spread(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None,
 
 
 def _flat_index(
-    cells: torch.Tensor, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int, shape: list[int]
+    cells: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    classes: int,
+    shape: Sequence[int],
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Where the paths run in a flat tensor of `shape`: inside (N, T), indices (N, T) to add at and to subtract at."""
     count, k, t, h, w = shape
