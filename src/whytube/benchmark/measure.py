@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def milliseconds(call: Callable[[], object], device: torch.device, *, repeats: int = 20, warmup: int = 3) -> float:
     """Median time of `call`.
 
-    On a GPU as the field measures: the cache is flushed before every call and the host queues ahead, so that the time is
-    the device's unless the host cannot keep up.
+    On a GPU as the field measures: the cache is flushed before every call and the host queues ahead, so that the time
+    is the device's unless the host cannot keep up.
     """
     for _ in range(warmup):
         call()
@@ -47,7 +47,18 @@ def _milliseconds_cuda(call: Callable[[], object], device: torch.device, repeats
         call()
         end.record()
     torch.cuda.synchronize(device)
-    return statistics.median(begin.elapsed_time(end) for begin, end in zip(begins, ends, strict=True))
+    return float(statistics.median(begin.elapsed_time(end) for begin, end in zip(begins, ends, strict=True)))
+
+
+def device_milliseconds(call: Callable[[], object], device: torch.device, *, repeats: int = 20) -> float | None:
+    """Median time of `call` without the host, recorded once as a CUDA graph and replayed; None on other devices."""
+    if device.type != "cuda":
+        return None
+    call()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return milliseconds(graph.replay, device, repeats=repeats)
 
 
 def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:

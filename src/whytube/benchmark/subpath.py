@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.benchmark.measure import extra_bytes, milliseconds, provenance
+from whytube.benchmark.measure import device_milliseconds, extra_bytes, milliseconds, provenance
 from whytube.errors import WhytubeError
 from whytube.subpath import backend_for, max_subpath, max_subpath_difference, min_subpath_difference
 from whytube.subpath.reference import compose, compose_by_index
@@ -37,6 +37,7 @@ class Row:
     indexed: float | None = None
     input_bytes: int = 0
     tied_items: int = 0
+    device: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -85,15 +86,16 @@ def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int
         return None if peak is None else max(0, peak - kept)
 
     # The composition has no path but through its derivative (section 3.5), so its time for the path includes backward.
-    slow = milliseconds(gradient(compose), device, repeats=repeats)
-    indexed = milliseconds(gradient(compose_by_index), device, repeats=max(2, repeats // 4), warmup=1)
-    slow_extra = beyond(gradient(compose), size)
-    fast = milliseconds(search, device, repeats=repeats)
-    yield Row(shape, "value and path", floor, fast, beyond(search, 0), slow, slow_extra, indexed, size, ties)
-    both = milliseconds(gradient(ours), device, repeats=repeats)
-    yield Row(
-        shape, "forward + backward", floor, both, beyond(gradient(ours), size), slow, slow_extra, indexed, size, ties
-    )
+    theirs: dict[str, Any] = {
+        "composition": milliseconds(gradient(compose), device, repeats=repeats),
+        "composition_extra": beyond(gradient(compose), size),
+        "indexed": milliseconds(gradient(compose_by_index), device, repeats=max(2, repeats // 4), warmup=1),
+        "input_bytes": size,
+        "tied_items": ties,
+    }
+    for job, call, kept in (("value and path", search, 0), ("forward + backward", gradient(ours), size)):
+        fast = milliseconds(call, device, repeats=repeats)
+        yield Row(shape, job, floor, fast, beyond(call, kept), device=device_milliseconds(call, device), **theirs)
 
 
 def _difference(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
@@ -135,19 +137,23 @@ def _agree(scores: torch.Tensor) -> int:
 
 def table(report: dict[str, Any]) -> str:
     """Write the report as a Markdown table with its provenance below."""
-    head = ["volume", "job", "read once", "ours", "composition", "ratio", "by index", "ratio", "extra memory", "its"]
+    on_device = any(row["device"] is not None for row in report["rows"])
+    head = ["volume", "job", "read once", "ours", *(["ours, device alone"] if on_device else []), "extra memory"]
+    head += ["composition", "ratio", "by index", "ratio", "its extra memory"]
     lines = ["| " + " | ".join(head) + " |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
     for row in report["rows"]:
-        slow, indexed, size = row["composition"], row["indexed"], row["input_bytes"]
+        size = row["input_bytes"]
         cells = [
             " x ".join(str(n) for n in row["shape"]),
             row["job"],
             f"{row['floor']:.3f} ms",
             f"{row['ours']:.3f} ms",
         ]
-        for ms in (slow, indexed):
+        cells += [f"{row['device']:.3f} ms"] if on_device else []
+        cells += [_share(row["ours_extra"], size)]
+        for ms in (row["composition"], row["indexed"]):
             cells += ["", ""] if ms is None else [f"{ms:.2f} ms", f"{ms / row['ours']:.1f} x"]
-        cells += [_share(row["ours_extra"], size), "" if slow is None else _share(row["composition_extra"], size)]
+        cells += ["" if row["composition"] is None else _share(row["composition_extra"], size)]
         lines.append("| " + " | ".join(cells) + " |")
     source = report["provenance"]
     versions = ", ".join(f"{name} {version}" for name, version in source["versions"].items())

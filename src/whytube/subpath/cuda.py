@@ -80,12 +80,13 @@ def _locate(  # type: ignore[no-untyped-def]
 def _search_kernel(  # type: ignore[no-untyped-def]
     volumes, positive, negative, lengths,  # (R, K, T, H, W), (B,), (B, negatives), (B,)
     value, start, stop, cells,  # (items,), (items,), (items,), (items, T, 3)
+    index, weight,  # (2, items, T): where in the volumes a path adds and subtracts; (items, T): 1 on the path, 0 off it
     planes, moves,  # scratch: (programs, 2, H + 2r, W + 2r), (programs, T, H * W)
     items, rows, classes, inner, negatives, steps, stride_row, stride_form, stride_step,
     K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, RADIUS: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803 - powers of two, at least H * W and T
     FIXED: tl.constexpr, DIFFERENCE: tl.constexpr, LISTED: tl.constexpr, NEGATE: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr, TAPED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     SIZE: tl.constexpr = H * W  # noqa: N806
     WINDOW: tl.constexpr = 2 * RADIUS + 1  # noqa: N806
@@ -107,8 +108,8 @@ def _search_kernel(  # type: ignore[no-untyped-def]
 
     for item in range(program, items, tl.num_programs(0)):
         form = item % K if FIXED else 0
-        index = wide + (item // K if FIXED else item)
-        b, plus, minus, legal = _locate(index, positive, negative, rows, classes, inner, negatives, DIFFERENCE, LISTED)
+        number = wide + (item // K if FIXED else item)
+        b, plus, minus, legal = _locate(number, positive, negative, rows, classes, inner, negatives, DIFFERENCE, LISTED)
         length = tl.load(lengths + b).to(tl.int32) if PADDED else steps
         legal = legal & (length >= 0) & (length <= steps)
         length = tl.where(legal, length, 0)
@@ -172,6 +173,13 @@ def _search_kernel(  # type: ignore[no-untyped-def]
         tl.store(out, tl.where(along, chosen, -1).to(tl.int64), mask=exists)
         tl.store(out + 1, tl.where(along, path // W, -1).to(tl.int64), mask=exists)
         tl.store(out + 2, tl.where(along, path % W, -1).to(tl.int64), mask=exists)
+        if TAPED:
+            size = (wide + steps) * (K * SIZE)
+            flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
+            tl.store(index + (wide + item) * steps + time, plus * size + flat, mask=exists)
+            if DIFFERENCE:
+                tl.store(index + (wide + items + item) * steps + time, minus * size + flat, mask=exists)
+            tl.store(weight + (wide + item) * steps + time, along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)
         tl.store(start + item, tl.where(found, tl.min(tl.where(along, time, STEPS), 0), 0).to(tl.int64))
@@ -215,33 +223,79 @@ def search(
     maximum: bool,
 ) -> Found:
     """Best path of every item; see `operator.py` for the contract."""
+    found, _ = _launch(volumes, positive, negative, lengths, classes, radius, fixed, maximum, taped=False)
+    return found
+
+
+def search_taped(
+    volumes: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    classes: int,
+    radius: int,
+    fixed: bool,
+    maximum: bool,
+) -> Found:
+    """Like `search`, with a differentiable value: the sum of the scores gathered along the path.
+
+    Autograd's own nodes do the rest, so that backward runs without Python: on a thread that autograd wakes up for the
+    purpose, Python costs more than the GPU's work.
+    """
+    with torch.no_grad():
+        found, tape = _launch(volumes, positive, negative, lengths, classes, radius, fixed, maximum, taped=True)
+    value, start, stop, cells = found
+    index, weight = tape
+    flat = volumes.reshape(-1)
+    along = flat.gather(0, index[0])
+    if positive is not None:
+        along = along - flat.gather(0, index[1])
+    taped = (along.view_as(weight) * weight).sum(1)
+    taped.detach().copy_(value)  # the same sum, in the order of the path
+    return taped, start, stop, cells
+
+
+def _launch(
+    volumes: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    classes: int,
+    radius: int,
+    fixed: bool,
+    maximum: bool,
+    *,
+    taped: bool,
+) -> tuple[Found, tuple[torch.Tensor, torch.Tensor]]:
     rows, k, t, h, w = volumes.shape
     n, inner, negatives = _counts(rows, positive, negative, classes)
     items = n * k if fixed else n
     device = volumes.device
     if volumes.stride(4) != 1 or volumes.stride(3) != w:
         volumes = volumes.contiguous()
-    accumulate = torch.promote_types(volumes.dtype, torch.float32)
+    accumulate = torch.float64 if volumes.dtype == torch.float64 else torch.float32
     value = torch.empty(items, dtype=accumulate, device=device)
     start = torch.empty(items, dtype=torch.long, device=device)
     stop = torch.empty_like(start)
     cells = torch.empty((items, t, 3), dtype=torch.long, device=device)
+    index = torch.empty((1 + (positive is not None), items * t if taped else 0), dtype=torch.long, device=device)
+    weight = torch.empty((items if taped else 0, t), dtype=accumulate, device=device)
     plane = (h + 2 * radius) * (w + 2 * radius)
     programs = _programs(items, 2 * plane * value.element_size() + t * h * w, device)
     planes = torch.empty(programs * 2 * plane, dtype=accumulate, device=device)
     moves = torch.empty(programs * t * h * w, dtype=torch.int8, device=device)
     block = triton.next_power_of_2(h * w)
     _search_kernel[(programs,)](
-        volumes, positive, negative, lengths, value, start, stop, cells, planes, moves,
+        volumes, positive, negative, lengths, value, start, stop, cells, index, weight, planes, moves,
         items, rows, classes, inner, negatives, t, volumes.stride(0), volumes.stride(1), volumes.stride(2),
         K=k, H=h, W=w, RADIUS=radius, BLOCK=block, STEPS=triton.next_power_of_2(t),
         FIXED=fixed, DIFFERENCE=positive is not None, LISTED=negative is not None, NEGATE=not maximum,
-        PADDED=lengths is not None, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
+        PADDED=lengths is not None, TAPED=taped, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
         num_warps=_warps(block),
     )  # fmt: skip
     if fixed:
-        return _best_form(value, start, stop, cells, (k, h, w), maximum)
-    return value, start, stop, cells
+        return _best_form((value, start, stop, cells), (index, weight), (k, h, w), maximum)
+    return (value, start, stop, cells), (index, weight)
 
 
 def spread(
@@ -251,12 +305,11 @@ def spread(
     negative: torch.Tensor | None,
     classes: int,
     shape: Sequence[int],
-    dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """Add `weight` (N,) onto the cells of each path in a tensor of `shape`; see `operator.py`."""
     rows, k, t, h, w = shape
     n, inner, negatives = _counts(rows, positive, negative, classes)
-    dense = torch.zeros(shape, dtype=dtype or weight.dtype, device=weight.device)
+    dense = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
     _spread_kernel[(n,)](
         weight, weight.stride(0), cells, positive, negative, dense, rows, classes, inner, negatives, t,
         K=k, H=h, W=w, STEPS=triton.next_power_of_2(t), DIFFERENCE=positive is not None, LISTED=negative is not None,
@@ -291,17 +344,13 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 def _best_form(
-    value: torch.Tensor,
-    start: torch.Tensor,
-    stop: torch.Tensor,
-    cells: torch.Tensor,
-    shape: tuple[int, int, int],
-    maximum: bool,
-) -> Found:
+    found: Found, tape: tuple[torch.Tensor, torch.Tensor], shape: tuple[int, int, int], maximum: bool
+) -> tuple[Found, tuple[torch.Tensor, torch.Tensor]]:
     """Of K paths per item keep the best; among equals the one that ends at the lowest (time, row, column, form)."""
     k, h, w = shape
-    value, start, stop, cells = (x.view(-1, k, *x.shape[1:]) for x in (value, start, stop, cells))
-    n = value.shape[0]
+    value, start, stop, cells = (x.view(-1, k, *x.shape[1:]) for x in found)
+    index, weight = tape
+    n, t = value.shape[0], cells.shape[2]
     best = value.amax(1) if maximum else value.amin(1)
     last = (stop - 1).clamp_min(0)  # (N, K)
     tip = cells.gather(2, last[:, :, None, None].expand(n, k, 1, 3))[:, :, 0]  # (N, K, 3)
@@ -309,4 +358,7 @@ def _best_form(
     order = ((last * h + row) * w + col) * k + form
     pick = torch.where(value == best[:, None], order, order.max() + 1).argmin(1)
     each = torch.arange(n, device=pick.device)
-    return best, start[each, pick], stop[each, pick], cells[each, pick]
+    if weight.numel():
+        index = index.view(len(index), n, k, t)[:, each, pick].flatten(1)
+        weight = weight.view(n, k, t)[each, pick]
+    return (best, start[each, pick], stop[each, pick], cells[each, pick]), (index, weight)

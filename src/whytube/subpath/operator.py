@@ -85,9 +85,43 @@ def search(
     if torch.compiler.is_compiling() or type(volumes) not in (torch.Tensor, torch.nn.Parameter):
         found: Found = torch.ops.whytube.subpath(*arguments)
     elif volumes.requires_grad and torch.is_grad_enabled():
-        found = _Subpath.apply(*arguments)  # type: ignore[no-untyped-call]
+        taped = backend_for(volumes.device) == "cuda" and items(*arguments[:3], classes) > 0
+        found = _search_taped(*arguments) if taped else _Subpath.apply(*arguments)  # type: ignore[no-untyped-call]
     else:
         found = _subpath(*arguments)
+    return found
+
+
+def _search_taped(
+    volumes: torch.Tensor,
+    positive: torch.Tensor | None,
+    negative: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    classes: int,
+    radius: int,
+    fixed: bool,
+    maximum: bool,
+) -> Found:
+    """Search on a GPU for training: nothing waits for the device before backward has queued all its work.
+
+    The values travel to the host meanwhile and are checked at the end of backward, before any weight can change.
+    """
+    from whytube.subpath import cuda
+
+    view = volumes.view(volumes.shape)  # a node of our own to hang the check on
+    found = cuda.search_taped(view, positive, negative, lengths, classes, radius, fixed, maximum)
+    value = found[0].detach()
+    if value.is_cuda and not torch.cuda.is_current_stream_capturing():
+        copy = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
+        event = torch.cuda.current_stream(value.device).record_event()
+
+        def check(_: torch.Tensor) -> None:
+            event.synchronize()
+            _check_value(copy, (volumes.detach(), positive, negative, lengths, classes), maximum)
+
+        view.register_hook(check)  # type: ignore[no-untyped-call]
+    else:
+        _check_value(value, (volumes, positive, negative, lengths, classes), maximum)
     return found
 
 
@@ -100,8 +134,6 @@ def _subpath(
     radius: int,
     fixed: bool,
     maximum: bool,
-    *,
-    check: bool = True,
 ) -> Found:
     arguments = (volumes, positive, negative, lengths, classes)
     if items(*arguments[:3], classes) == 0:
@@ -119,8 +151,7 @@ def _subpath(
         plus, minus, steps = rows(*arguments)
         _check_indices(*arguments)  # standard operations would fail on such indices in their own words, or not at all
         found = reference.search(volumes, plus, minus, steps, radius, fixed, maximum)
-    if check:
-        _check_value(found[0], arguments, maximum)
+    _check_value(found[0], arguments, maximum)
     return found
 
 
@@ -214,18 +245,18 @@ def _empty(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-    volumes, positive, negative, lengths, classes, *_, maximum = inputs
-    value, start, stop, cells = output
+    volumes, positive, negative, _, classes, *_ = inputs
+    _, start, stop, cells = output
     ctx.mark_non_differentiable(start, stop, cells)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(value, cells, positive, negative, lengths)
-    ctx.shape, ctx.dtype, ctx.classes, ctx.maximum = volumes.shape, volumes.dtype, classes, maximum
+    ctx.save_for_backward(cells, positive, negative)
+    ctx.shape, ctx.dtype, ctx.classes = volumes.shape, volumes.dtype, classes
 
 
 def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tensor | None, ...]:
     if grad is None:
         return (None,) * 8
-    _, cells, positive, negative, _ = ctx.saved_tensors
+    cells, positive, negative = ctx.saved_tensors
     dense = torch.ops.whytube.subpath_spread(
         grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
     )
@@ -233,37 +264,18 @@ def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tens
 
 
 class _Subpath(torch.autograd.Function):
-    """The operator without the dispatcher.
-
-    On a GPU the values travel to the host while the device goes on, and are checked in backward once its work is queued:
-    a training step never stands still, and the error for NaN still comes before any weight can change.
-    """
+    """The operator without the dispatcher, for kernels that run on the host."""
 
     @staticmethod
     def forward(*arguments: Any) -> Found:
         volumes, *rest = arguments
-        return _subpath(volumes, *rest, check=not volumes.is_cuda)
+        return _subpath(volumes, *rest)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-        _save(ctx, inputs, output)
-        value = output[0]
-        ctx.arrival = None
-        if value.is_cuda and not torch.cuda.is_current_stream_capturing():
-            copy = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
-            ctx.arrival = torch.cuda.current_stream(value.device).record_event(), copy
+    setup_context = staticmethod(_save)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[torch.Tensor | None, ...]:
-        if grads[0] is None or torch.is_grad_enabled():
-            return _backward(ctx, *grads)
-        _, cells, positive, negative, lengths = ctx.saved_tensors
-        dense = _spread(grads[0], cells, positive, negative, ctx.classes, ctx.shape, ctx.dtype)
-        if ctx.arrival is not None:
-            event, value = ctx.arrival
-            event.synchronize()
-            _check_value(value, (dense, positive, negative, lengths, ctx.classes), ctx.maximum)
-        return dense, None, None, None, None, None, None, None
+        return _backward(ctx, *grads)
 
 
 def _spread(
@@ -273,16 +285,14 @@ def _spread(
     negative: torch.Tensor | None,
     classes: int,
     shape: Sequence[int],
-    dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """Add `weight` (N,) onto the cells of each path, its negative for the class subtracted: (R, K, T, H, W)."""
     if not len(weight):
-        return weight.new_zeros(shape, dtype=dtype)
+        return weight.new_zeros(shape)
     if backend_for(weight.device) == "cuda":
         from whytube.subpath import cuda
 
-        return cuda.spread(weight, cells, positive, negative, classes, shape, dtype)
-    weight = weight.to(dtype or weight.dtype)
+        return cuda.spread(weight, cells, positive, negative, classes, shape)
     if weight.device.type == "cpu":
         # numpy's zeros come untouched from the system: several times cheaper than filling, also once they are read.
         blank = np.zeros(math.prod(shape) * weight.element_size(), dtype=np.uint8)
