@@ -73,8 +73,8 @@ def bench_subpath(
     from whytube.benchmark import subpath
 
     report = subpath.run(_device(device), seed=seed, quick=quick)
-    typer.echo(subpath.table(report))
     _write(report, json_file)
+    typer.echo(subpath.table(report))
 
 
 def _device(name: str) -> torch.device:

@@ -108,7 +108,15 @@ def _difference(shape: tuple[int, ...], device: torch.device, seed: int, repeats
             return layer(m, positive)
 
         fast = milliseconds(search, device, repeats=repeats)
-        yield Row(shape, f"{job} of differences, path", floor, fast, extra_bytes(search, device), input_bytes=m.nbytes)
+        yield Row(
+            shape,
+            f"{job} of differences, path",
+            floor,
+            fast,
+            extra_bytes(search, device),
+            input_bytes=m.nbytes,
+            device=device_milliseconds(search, device),
+        )
 
 
 def _random(shape: tuple[int, ...], device: torch.device, seed: int) -> torch.Tensor:
