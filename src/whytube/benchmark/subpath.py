@@ -66,10 +66,12 @@ def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int
     floor = milliseconds(lambda: scores.amax(), device, repeats=repeats)
     size = scores.nbytes
 
+    ones = torch.ones(shape[0], device=device)
+
     def gradient(layer: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], object]:
         def call() -> object:
             leaf = scores.detach().requires_grad_()
-            (grad,) = torch.autograd.grad(layer(leaf).sum(), leaf)
+            (grad,) = torch.autograd.grad(layer(leaf), leaf, ones)
             # Pages that a CPU hands out untouched cost when they are read: read them inside the measurement.
             return grad.sum().item() if device.type == "cpu" else grad
 

@@ -236,11 +236,11 @@ def search_taped(
     radius: int,
     fixed: bool,
     maximum: bool,
-) -> Found:
+) -> tuple[Found, torch.Tensor]:
     """Like `search`, with a differentiable value: the sum of the scores gathered along the path.
 
     Autograd's own nodes do the rest, so that backward runs without Python: on a thread that autograd wakes up for the
-    purpose, Python costs more than the GPU's work.
+    purpose, Python costs more than the GPU's work. The second result is the node whose gradient is made last.
     """
     with torch.no_grad():
         found, tape = _launch(volumes, positive, negative, lengths, classes, radius, fixed, maximum, taped=True)
@@ -252,7 +252,7 @@ def search_taped(
         along = along - flat.gather(0, index[1])
     taped = (along.view_as(weight) * weight).sum(1)
     taped.detach().copy_(value)  # the same sum, in the order of the path
-    return taped, start, stop, cells
+    return (taped, start, stop, cells), flat
 
 
 def _launch(

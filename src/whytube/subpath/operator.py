@@ -108,8 +108,7 @@ def _search_taped(
     """
     from whytube.subpath import cuda
 
-    view = volumes.view(volumes.shape)  # a node of our own to hang the check on
-    found = cuda.search_taped(view, positive, negative, lengths, classes, radius, fixed, maximum)
+    found, last = cuda.search_taped(volumes, positive, negative, lengths, classes, radius, fixed, maximum)
     value = found[0].detach()
     if value.is_cuda and not torch.cuda.is_current_stream_capturing():
         copy = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
@@ -119,7 +118,7 @@ def _search_taped(
             event.synchronize()
             _check_value(copy, (volumes.detach(), positive, negative, lengths, classes), maximum)
 
-        view.register_hook(check)  # type: ignore[no-untyped-call]
+        last.register_hook(check)  # type: ignore[no-untyped-call]
     else:
         _check_value(value, (volumes, positive, negative, lengths, classes), maximum)
     return found
