@@ -81,7 +81,7 @@ def _search_kernel(  # type: ignore[no-untyped-def]
     volumes, positive, negative, lengths,  # (R, K, T, H, W), (B,), (B, negatives), (B,)
     value, start, stop, cells,  # (items,), (items,), (items,), (items, T, 3)
     index, weight,  # (2, items, T): where in the volumes a path adds and subtracts; (items, T): 1 on the path, 0 off it
-    planes, moves,  # scratch: (programs, 2, H + 2r, W + 2r), (programs, T, H * W)
+    scratch,  # bytes: two planes of states (H + 2r, W + 2r) for each program, then (T, H * W) moves for each
     items, rows, classes, inner, negatives, steps, stride_row, stride_form, stride_step,
     K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, RADIUS: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803 - powers of two, at least H * W and T
@@ -95,8 +95,9 @@ def _search_kernel(  # type: ignore[no-untyped-def]
     FORMS: tl.constexpr = 1 if FIXED else K  # noqa: N806
     program = tl.program_id(0)
     wide = program.to(tl.int64)
-    planes += wide * 2 * PLANE
-    moves += wide * steps * SIZE
+    WIDTH: tl.constexpr = ACC.primitive_bitwidth // 8  # noqa: N806
+    planes = scratch.to(tl.pointer_type(ACC)) + wide * 2 * PLANE
+    moves = scratch + tl.num_programs(0) * (2 * PLANE * WIDTH) + wide * steps * SIZE
     wide *= 0  # loop variables are 32 bits wide; offsets into the volumes need more
     cell = tl.arange(0, BLOCK)
     inside = cell < SIZE
@@ -280,13 +281,12 @@ def _launch(
     cells = torch.empty((items, t, 3), dtype=torch.long, device=device)
     index = torch.empty((1 + (positive is not None), items * t if taped else 0), dtype=torch.long, device=device)
     weight = torch.empty((items if taped else 0, t), dtype=accumulate, device=device)
-    plane = (h + 2 * radius) * (w + 2 * radius)
-    programs = _programs(items, 2 * plane * value.element_size() + t * h * w, device)
-    planes = torch.empty(programs * 2 * plane, dtype=accumulate, device=device)
-    moves = torch.empty(programs * t * h * w, dtype=torch.int8, device=device)
+    share = 2 * (h + 2 * radius) * (w + 2 * radius) * value.element_size() + t * h * w
+    programs = _programs(items, share, device)
+    scratch = torch.empty(programs * share, dtype=torch.int8, device=device)
     block = triton.next_power_of_2(h * w)
     _search_kernel[(programs,)](
-        volumes, positive, negative, lengths, value, start, stop, cells, index, weight, planes, moves,
+        volumes, positive, negative, lengths, value, start, stop, cells, index, weight, scratch,
         items, rows, classes, inner, negatives, t, volumes.stride(0), volumes.stride(1), volumes.stride(2),
         K=k, H=h, W=w, RADIUS=radius, BLOCK=block, STEPS=triton.next_power_of_2(t),
         FIXED=fixed, DIFFERENCE=positive is not None, LISTED=negative is not None, NEGATE=not maximum,

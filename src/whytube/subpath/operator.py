@@ -111,7 +111,7 @@ def _search_taped(
     found, last = cuda.search_taped(volumes, positive, negative, lengths, classes, radius, fixed, maximum)
     value = found[0].detach()
     if value.is_cuda and not torch.cuda.is_current_stream_capturing():
-        copy = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
+        copy = value.to("cpu", non_blocking=True)
         event = torch.cuda.current_stream(value.device).record_event()
 
         def check(_: torch.Tensor) -> None:

@@ -1,0 +1,93 @@
+"""The direction of imports, and what `import whytube` may cost."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
+
+# Lower levels know nothing of higher ones; modules of one level know nothing of each other.
+LEVELS = (
+    ("errors",),
+    ("checks",),
+    ("video", "tubes", "subpath"),
+    ("benchmark", "demo"),
+    ("cli",),
+)
+# The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.
+ONLY_IN = {
+    "av": "video/",
+    "numba": "subpath/cpu.py",
+    "triton": "subpath/cuda.py",
+    "typer": "cli.py",
+    "rich": ("cli.py", "demo.py"),
+}
+SUBPATH_MAY_IMPORT = {"torch", "numpy", "numba", "triton", "whytube"}
+
+
+def level(module: str) -> int | None:
+    return next((i for i, names in enumerate(LEVELS) if module in names), None)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file names in an import statement, at any depth."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            if node.module == "whytube":
+                found |= {f"whytube.{alias.name}" for alias in node.names}
+    return found
+
+
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py"))
+
+
+def home(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path):
+    here = level(home(path))
+    assert here is not None, f"{home(path)} has no level: add it to LEVELS"
+    for module in imports(path):
+        if module.startswith("whytube."):
+            other = module.split(".")[1]
+            there = level(other)
+            if there is not None and other != home(path):
+                assert there < here, f"{path.name} imports {module}, which stands beside or above it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_libraries_have_one_home(path):
+    name = path.relative_to(PACKAGE).as_posix()
+    for library, homes in ONLY_IN.items():
+        if any(module.split(".")[0] == library for module in imports(path)):
+            assert name.startswith(homes), f"{name} imports {library}"
+
+
+def test_the_layer_stands_alone():
+    for path in (PACKAGE / "subpath").glob("*.py"):
+        for module in imports(path):
+            root, _, rest = module.partition(".")
+            if root in sys.stdlib_module_names:
+                continue
+            assert root in SUBPATH_MAY_IMPORT
+            assert root != "whytube" or rest.split(".")[0] in ("subpath", "checks", "errors", "")
+
+
+def test_import_is_light():
+    heavy = ("av", "numba", "triton", "typer", "rich", "matplotlib", "fastapi", "ray", "jinja2", "transformers")
+    script = (
+        "import sys, torch, numpy; before = set(sys.modules); import whytube; "
+        "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "whytube" in loaded
+    assert not set(heavy) & set(loaded)

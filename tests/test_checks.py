@@ -1,0 +1,32 @@
+import pytest
+import torch
+
+from whytube.checks import check_choice, check_int, check_tensor, unknown_name
+from whytube.errors import ArgumentError, WhytubeError
+
+
+def test_one_wording():
+    with pytest.raises(ArgumentError, match=r"^`clip` must be of shape \(3, T, H, W\), got \(16, 3, 8\)$"):
+        check_tensor(torch.zeros(16, 3, 8), "clip", "(3, T, H, W)", ndim=4)
+    with pytest.raises(ArgumentError, match="^`radius` must be an integer from 0 to 3, got True$"):
+        check_int(True, "radius", 0, 3)
+    with pytest.raises(ArgumentError, match="^`fill` must be one of 'mean', 'blur', got 'red'$"):
+        check_choice("red", "fill", ["mean", "blur"])
+
+
+def test_checks_return_what_passed():
+    tensor = torch.zeros(2, 2)
+    assert check_tensor(tensor, "x", "(A, B)", ndim=2) is tensor
+    assert check_int(3, "k", 1) == 3
+    assert check_choice("mean", "fill", ["mean"]) == "mean"
+
+
+def test_unknown_names_suggest_the_nearest():
+    known = ["LongJump", "PoleVault"]
+    assert str(unknown_name("class", "Long jmp", known)) == "unknown class 'Long jmp'. Did you mean 'LongJump'?"
+    assert str(unknown_name("class", "zzz", known)) == "unknown class 'zzz'. Known: LongJump, PoleVault"
+
+
+def test_errors_are_one_tree():
+    assert issubclass(ArgumentError, WhytubeError)
+    assert issubclass(ArgumentError, ValueError)
