@@ -19,6 +19,14 @@ def names(dataset, split):
     return [item.name for item in dataset.items(split)]
 
 
+def test_a_split_comes_in_rounds_of_all_classes(tmp_path):
+    videos = ("dunk/a.mp4", "dunk/b.mp4", "dunk/c.mp4", "surf/d.mp4", "vault/e.mp4", "vault/f.mp4")
+    splits = "video,split\n" + "".join(f"{name},train\n" for name in videos)
+    dataset = read_dataset(make_dataset(tmp_path, videos, splits=splits, boxes=None))
+    assert "".join(item.path.stem for item in dataset.items("train")) == "adebfc"
+    assert "".join(item.path.stem for item in dataset.videos) == "abcdef"
+
+
 def test_class_folders_are_indexed_with_attributes_splits_and_boxes(folder):
     dataset = read_dataset(folder)
     assert dataset.classes == ("dunk", "surf", "vault")

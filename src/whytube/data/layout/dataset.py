@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +46,7 @@ class Item:
 class Dataset:
     """C classes, S attributes, which class has which (table, (C, S) bool), and the videos.
 
-    Videos come in the order of the manifest, else sorted by class and name.
+    `videos` stand in the order of the manifest, else sorted by class and name.
     """
 
     folder: Path
@@ -54,7 +56,10 @@ class Dataset:
     videos: tuple[Item, ...] = field(repr=False)
 
     def items(self, split: str) -> tuple[Item, ...]:
-        """Return the videos of a split."""
+        """Return the videos of a split in rounds: the first of every class, the second of every class, ...
+
+        So, as in the embedded world, the first videos of a split are not all of one class.
+        """
         return self._of_split[checks.check_choice(split, "split", SPLITS)]
 
     def count(self, split: str) -> int:
@@ -75,7 +80,13 @@ class Dataset:
 
     @cached_property
     def _of_split(self) -> dict[str, tuple[Item, ...]]:
-        return {name: tuple(item for item in self.videos if item.split == name) for name in SPLITS}
+        rounds: dict[str, list[tuple[int, Item]]] = {name: [] for name in SPLITS}
+        seen: Counter[tuple[str, int]] = Counter()
+        for item in self.videos:
+            if item.split is not None:
+                rounds[item.split].append((seen[item.split, item.label], item))
+                seen[item.split, item.label] += 1
+        return {name: tuple(item for _, item in sorted(turns, key=itemgetter(0))) for name, turns in rounds.items()}
 
 
 def read_dataset(folder: str | os.PathLike[str]) -> Dataset:

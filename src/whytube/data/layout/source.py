@@ -113,7 +113,7 @@ class FolderSource:
         return self.dataset.count(split)
 
     def batch(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> FolderBatch:
-        """Read clips by their places in the split, in any order and with repeats."""
+        """Read clips by their places in `dataset.items(split)`, in any order and with repeats."""
         items = self.dataset.items(split)
         last = len(items) - 1
         if last < 0:
