@@ -1,0 +1,145 @@
+"""check_dataset: every problem of a user's data, with its file and line, and how much data there is."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from whytube.data.layout.annotations import BOX_FILE, Track
+from whytube.data.layout.dataset import Dataset, Item, checked_folder, index
+from whytube.data.layout.videos import SPLITS
+from whytube.data.rows import Problem, Problems
+from whytube.errors import VideoError
+from whytube.video import VideoInfo, iter_windows, probe
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from pathlib import Path
+
+# A box may lie so many pixels outside the frame without a word: annotation tools round.
+SLACK = 1.0
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The paper's Table 1 for one split: classes and attributes that occur in it; tracks, and their boxes."""
+
+    split: str
+    videos: int
+    classes: int
+    attributes: int
+    tracks: int
+    boxes: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check_dataset` found; printed, it is a table followed by the problems."""
+
+    folder: str
+    problems: tuple[Problem, ...]
+    statistics: tuple[Statistics, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the data can be used: there may be warnings but no errors."""
+        return not any(problem.level == "error" for problem in self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        heads = ("split", "videos", "classes", "attributes", "tracks", "boxes")
+        lines = [f"{heads[0]:8}" + "".join(f"{head:>12}" for head in heads[1:])]
+        for row in self.statistics:
+            cells = tuple(asdict(row).values())
+            lines.append(f"{cells[0]:8}" + "".join(f"{cell:>12}" for cell in cells[1:]))
+        errors = sum(problem.level == "error" for problem in self.problems)
+        lines += ["", *map(str, self.problems)] if self.problems else []
+        lines += ["", f"{self.folder}: errors: {errors}, warnings: {len(self.problems) - errors}"]
+        return "\n".join(lines)
+
+
+def check_dataset(
+    folder: str | os.PathLike[str],
+    *,
+    deep: bool = False,
+    workers: int = 4,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """List everything that is wrong with the data under `folder`, and count what there is.
+
+    Every video is opened and its first frame decoded; with `deep` all frames are.
+    progress: called with the number of videos done and of all. Raises DataError only where there is no such folder.
+    """
+    problems = Problems(checked_folder(folder))
+    dataset, tracks = index(problems)
+    with ThreadPoolExecutor(workers) as pool:
+        probed = pool.map(lambda item: _probe(item, deep=deep), dataset.videos)
+        for done, (item, result) in enumerate(zip(dataset.videos, probed, strict=True), start=1):
+            if isinstance(result, str):
+                problems.error(item.path, result)
+            else:
+                _check_tracks(result, tracks.get(item.name, {}), dataset.folder / BOX_FILE, problems)
+            if progress is not None:
+                progress(done, len(dataset.videos))
+    return Report(str(problems.folder), tuple(problems.found), tuple(_statistics(dataset)))
+
+
+def _probe(item: Item, *, deep: bool) -> VideoInfo | str:
+    """Describe a video, or say why it cannot be read."""
+    try:
+        info = probe(item.path)
+        if not deep:
+            return info
+        last = 0
+        for window in iter_windows(item.path, frames=16, size=(16, 16)):
+            last = int(window.indices[-1])
+        return VideoInfo(info.source, last + 1, info.fps, info.size, info.duration, info.rotation)
+    except VideoError as error:
+        return str(error).replace(str(item.path), "the video")
+
+
+def _check_tracks(info: VideoInfo, tracks: dict[str, Track], path: Path, problems: Problems) -> None:
+    height, width = info.size
+    for word, track in tracks.items():
+        x1, y1, x2, y2 = track.tube.boxes.T
+        late = track.tube.frames >= info.frames
+        outside = (x1 >= width) | (y1 >= height) | (x2 <= 0) | (y2 <= 0)
+        beyond = np.stack([-x1, -y1, x2 - width, y2 - height]).max(0)
+        for at in np.flatnonzero(outside & ~late):
+            box = ",".join(format(v, "g") for v in track.tube.boxes[at])
+            problems.error(
+                path, f"the box {box} lies outside the frame of {width} x {height} pixels", int(track.lines[at])
+            )
+        if late.any():
+            text = f"frame {track.tube.frames[late][0]} of {word!r} does not exist: the video has {info.frames} frames"
+            problems.warn(path, text + _more(late), int(track.lines[late][0]))
+        partly = (beyond > SLACK) & ~outside & ~late
+        if partly.any():
+            text = f"the box of {word!r} reaches {beyond[partly][0]:g} pixels out of the frame of {width} x {height}"
+            problems.warn(path, f"{text} and is cut off{_more(partly)}", int(track.lines[partly][0]))
+
+
+def _more(which: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
+    others = int(which.sum()) - 1
+    return f" (and {others} more of its frames)" if others else ""
+
+
+def _statistics(dataset: Dataset) -> list[Statistics]:
+    groups = {split: dataset.items(split) for split in SPLITS}
+    return [_count(split, items) for split, items in groups.items()] + [_count("all", dataset.videos)]
+
+
+def _count(split: str, items: tuple[Item, ...]) -> Statistics:
+    attributes = int(torch.stack([item.attributes for item in items]).any(0).sum()) if items else 0
+    tubes = [tube for item in items for tube in item.boxes.values()]
+    return Statistics(
+        split, len(items), len({item.label for item in items}), attributes, len(tubes), sum(map(len, tubes))
+    )

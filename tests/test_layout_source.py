@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+import torch
+
+from layout_files import make_dataset
+from video_files import number, numbers
+from whytube.data.layout import read_dataset
+from whytube.data.layout.source import boxes_at
+from whytube.data.world import World
+from whytube.errors import ArgumentError, VideoError
+from whytube.tubes import Tube
+from whytube.video import read_clip
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return read_dataset(make_dataset(tmp_path_factory.mktemp("data")))
+
+
+def test_batches_have_the_shapes_and_names_of_the_world(dataset):
+    world, source = World(size=32, frames=8), dataset.source(frames=8, size=(24, 40))
+    for name in ("classes", "attributes", "table"):
+        assert type(getattr(source, name)) is type(getattr(world, name))
+    ours, theirs = source.batch("train", [1, 0, 1]), world.batch("train", [1, 0, 1])
+    for name in ("clips", "labels", "attributes"):
+        a, b = getattr(ours, name), getattr(theirs, name)
+        assert a.dtype == b.dtype
+        assert a.ndim == b.ndim
+        assert len(a) == 3
+    assert ours.clips.shape == (3, 3, 8, 24, 40)
+    assert ours.labels.tolist() == [1, 0, 1]
+    assert ours.attributes.tolist() == [[False] * 3, [True] * 3, [False] * 3]
+    assert [set(boxes) for boxes in ours.boxes] == [set(), {"with ball"}, set()]
+    assert ours.boxes[1]["with ball"].shape == next(iter(theirs.boxes[1].values())).shape
+    assert source.count("train") == 2
+
+
+def test_a_clip_is_what_read_clip_gives_also_from_memory(dataset):
+    source = dataset.source(frames=8, size=(24, 32))
+    clip = read_clip(dataset.items("train")[0].path, frames=8, size=(24, 32))
+    for _ in range(2):
+        batch = source.batch("train", [0])
+        assert torch.equal(batch.clips[0], clip.frames)
+        assert batch.indices[0].tolist() == clip.indices.tolist() == [number(f) for f in clip.frames.unbind(1)]
+        assert batch.times[0].tolist() == clip.times.tolist()
+        assert batch.sizes.tolist() == [[48, 64]]
+    batch.clips.zero_()
+    assert torch.equal(source.batch("train", [0]).clips[0], clip.frames)
+    assert numbers(clip) == batch.indices[0].tolist()
+
+
+def test_decoded_clips_are_kept_up_to_the_bound(dataset, monkeypatch):
+    calls = []
+
+    def counted(path, **settings):
+        calls.append(path.name)
+        return read_clip(path, **settings)
+
+    monkeypatch.setattr("whytube.data.layout.source.read_clip", counted)
+    one_clip = 3 * 4 * 8 * 8
+    source = dataset.source(frames=4, size=(8, 8), cache_bytes=one_clip, workers=1)
+    for _ in range(3):
+        source.batch("train", [0, 1])
+    assert calls == ["a.mp4", "c.mp4", "c.mp4", "c.mp4"]
+
+
+def test_boxes_are_in_pixels_of_the_clip_on_its_frames(dataset):
+    source = dataset.source(frames=20, size=(96, 32))
+    boxes = source.batch("train", [0]).boxes[0]["with ball"]
+    assert boxes[0].tolist() == [4, 12, 12, 36]
+    assert boxes[10].tolist() == [8, 24, 16, 48]
+    assert not boxes[1:10].any()
+    assert not boxes[11:].any()
+
+
+def test_boxes_map_back_to_the_video(dataset):
+    batch = dataset.source(frames=20, size=(96, 32)).batch("train", [0])
+    scale = batch.sizes[0][[1, 0, 1, 0]] / np.array([32, 96, 32, 96])
+    tube = batch.items[0].boxes["with ball"]
+    assert np.allclose(batch.boxes[0]["with ball"] * scale, tube.at(batch.indices[0]))
+
+
+def test_bridged_boxes_are_interpolated_between_annotated_frames_alone():
+    tube = Tube([2, 6, 20], [[0, 0, 4, 4], [8, 4, 12, 8], [0, 0, 2, 2]])
+    indices = np.array([0, 2, 3, 4, 6, 10, 20, 25])
+    bridged = boxes_at(tube, indices, bridge=4)
+    assert bridged.tolist() == [
+        [0, 0, 0, 0],
+        [0, 0, 4, 4],
+        [2, 1, 6, 5],
+        [4, 2, 8, 6],
+        [8, 4, 12, 8],
+        [0, 0, 0, 0],
+        [0, 0, 2, 2],
+        [0, 0, 0, 0],
+    ]
+    assert np.array_equal(boxes_at(tube, indices), tube.at(indices))
+    assert np.array_equal(boxes_at(Tube.empty(), indices, bridge=9), np.zeros((8, 4)))
+
+
+def test_an_empty_batch(dataset):
+    batch = dataset.source(frames=4, size=(8, 8)).batch("val", [])
+    assert batch.clips.shape == (0, 3, 4, 8, 8)
+    assert batch.attributes.shape == (0, 3)
+    assert batch.attributes.dtype == torch.bool
+    assert batch.boxes == []
+
+
+def test_wrong_indices_splits_and_sizes_are_refused(dataset):
+    source = dataset.source()
+    with pytest.raises(ArgumentError, match="`index` must be an integer from 0 to 1, got 2"):
+        source.batch("train", [2])
+    with pytest.raises(ArgumentError, match="split"):
+        source.batch("all", [0])
+    with pytest.raises(ArgumentError, match=r"\(height, width\)"):
+        dataset.source(size=112)
+
+
+def test_a_split_without_videos_is_refused(tmp_path):
+    source = read_dataset(make_dataset(tmp_path, splits="video,split\ndunk/a,train\n")).source()
+    assert source.count("test") == 0
+    with pytest.raises(ArgumentError, match="'test', which has none"):
+        source.batch("test", [0])
+
+
+def test_a_damaged_video_is_named(tmp_path):
+    folder = make_dataset(tmp_path)
+    (folder / "videos/surf/c.mp4").write_bytes(b"no video")
+    with pytest.raises(VideoError, match=r"surf/c\.mp4"):
+        read_dataset(folder).source().batch("train", [0, 1])
