@@ -1,0 +1,70 @@
+"""The question "why A, not B?" for a batch of clips, and regions as its answer: what every method of explanation shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from whytube.classifiers.base import Features
+
+
+@dataclass(frozen=True)
+class Question:
+    """Why was clip b classified as `positive[b]`, not as each of `negative[b]`?
+
+    Attributes:
+        clips: (B, 3, T, H, W) in [0, 1], at the classifier's input size.
+        features: the classifier's answer on these clips.
+        positive: (B,) class indices.
+        negative: (B, N) class indices.
+        boxes: per clip, attribute name -> (T, 4) annotated boxes in pixels of the clip; only baselines may look at them.
+    """
+
+    clips: torch.Tensor
+    features: Features
+    positive: torch.Tensor
+    negative: torch.Tensor
+    boxes: Sequence[Mapping[str, np.ndarray]] | None = None
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Ranked answers, best first: k pairs of a tube and a word for each clip and negative class.
+
+    Attributes:
+        boxes: (B, N, k, T, 4) x1, y1, x2, y2 in pixels of the clip; zeros where the tube does not exist at that step.
+        attributes: (B, N, k) attribute indices, -1 for a region without a word.
+        scores: (B, N, k), descending; comparable within one clip and negative only.
+    """
+
+    boxes: torch.Tensor
+    attributes: torch.Tensor
+    scores: torch.Tensor
+
+
+class Method(Protocol):
+    """Anything that answers a question with regions."""
+
+    name: str
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the k best regions; fewer are padded with empty tubes, attribute -1 and score -inf."""
+        ...
+
+
+def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    """Pixels whose centre lies in the box: boxes (..., T, 4) -> bool (..., T, H, W)."""
+    height, width = size
+    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
+    x = torch.arange(width, device=boxes.device) + 0.5
+    y = torch.arange(height, device=boxes.device) + 0.5
+    columns = (x >= x1) & (x < x2)  # (..., T, W)
+    rows = (y >= y1) & (y < y2)  # (..., T, H)
+    return rows[..., :, None] & columns[..., None, :]
