@@ -1,0 +1,1 @@
+"""Where clips, classes and attributes come from."""

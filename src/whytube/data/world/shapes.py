@@ -1,0 +1,187 @@
+"""The drawings of the world: closed outlines, and the atlas of signed distances made from them.
+
+An outline is a tuple of closed loops (M, 2), x right and y down, filled by the even-odd rule, centred on the
+origin and reaching radius 1. Boxes are taken from the outlines, pixels from the atlas, so the two agree.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Loop: TypeAlias = NDArray[np.float64]
+Outline: TypeAlias = tuple[Loop, ...]
+
+PEBBLES = 12
+REACH = 1.15
+"""Half the side of an atlas tile, in shape radii."""
+TILE = 64
+"""Samples along the side of an atlas tile."""
+
+
+def _polar(angle: Loop, radius: Loop | float) -> Loop:
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1)
+
+
+def _turn(samples: int = 72) -> Loop:
+    return np.linspace(0, 2 * np.pi, samples, endpoint=False)
+
+
+def _circle(x: float = 0.0, y: float = 0.0, radius: float = 1.0) -> Loop:
+    return np.add(_polar(_turn(48), radius), (x, y))
+
+
+def _rounded(points: list[tuple[float, float]], rounds: int = 2) -> Loop:
+    """Cut the corners of a polygon (Chaikin), so that no drawing has a sharp tip or a long straight edge."""
+    loop = np.array(points)
+    for _ in range(rounds):
+        after = np.roll(loop, -1, axis=0)
+        loop = np.stack([0.82 * loop + 0.18 * after, 0.18 * loop + 0.82 * after], 1).reshape(-1, 2)
+    return loop
+
+
+def _star() -> Outline:
+    angle = np.arange(10) * np.pi / 5 - np.pi / 2
+    spokes = _polar(angle, np.where(np.arange(10) % 2 == 0, 1.0, 0.42))
+    return (_rounded([(x, y) for x, y in spokes], 1),)
+
+
+def _fish() -> Outline:
+    half = [(-1.0, 0.0), (-0.6, -0.46), (0.0, -0.52), (0.45, -0.14), (0.95, -0.6), (0.75, 0.0)]
+    return _rounded(half + [(x, -y) for x, y in half[-2:0:-1]]), _circle(-0.55, -0.12, 0.13)
+
+
+def _clover() -> Outline:
+    angle = _turn(96)
+    return (_polar(angle, 0.3 + 0.7 * np.abs(np.cos(2 * angle)) ** 0.7),)
+
+
+def _mushroom() -> Outline:
+    cap = _polar(np.linspace(np.pi, 2 * np.pi, 12), 1.0) * (1.0, 0.95)
+    stem = [(0.9, 0.22), (0.32, 0.18), (0.4, 0.8), (0.2, 0.92), (-0.2, 0.92), (-0.4, 0.8), (-0.32, 0.18), (-0.9, 0.22)]
+    return (_rounded([(x, y) for x, y in cap] + stem, 1),)
+
+
+def _heart() -> Outline:
+    a = _turn(96)
+    y = -(13 * np.cos(a) - 5 * np.cos(2 * a) - 2 * np.cos(3 * a) - np.cos(4 * a))
+    return (np.stack([16 * np.sin(a) ** 3, y], -1),)
+
+
+def _bow_tie() -> Outline:
+    right = [(0.16, -0.2), (0.9, -0.68), (1.0, -0.3), (0.84, 0.0), (1.0, 0.3), (0.9, 0.68), (0.16, 0.2)]
+    return (_rounded(right + [(-x, -y) for x, y in right]),)
+
+
+def _moon() -> Outline:
+    outer = _polar(np.linspace(0.75, 2 * np.pi - 0.75, 48), 1.0)
+    inner = np.add(_polar(np.linspace(2 * np.pi - 1.35, 1.35, 36), 0.72), (0.56, 0.0))
+    return (_rounded([(x, y) for x, y in np.concatenate([outer, inner])], 1),)
+
+
+def _bolt() -> Outline:
+    half = [(0.5, -1.0), (-0.72, 0.1), (-0.1, 0.26)]
+    return (_rounded(half + [(-x, -y) for x, y in half], 1),)
+
+
+def _cat() -> Outline:
+    cheek = _polar(np.linspace(-0.35, np.pi + 0.35, 16), 0.8) * (1.1, 0.9) + (0.0, 0.12)
+    ears = [(-0.86, -0.95), (-0.32, -0.5), (0.32, -0.5), (0.86, -0.95)]
+    head = _rounded([(x, y) for x, y in cheek] + ears, 1)
+    return head, _circle(-0.32, 0.05, 0.16), _circle(0.32, 0.05, 0.16)
+
+
+def _bubble() -> Outline:
+    return _circle(), _circle(radius=0.83)
+
+
+def _umbrella() -> Outline:
+    dome = _polar(np.linspace(np.pi, 2 * np.pi, 24), 1.0) * (1.0, 0.72)
+    hem = [(0.66, -0.16), (0.33, 0.0), (0.0, -0.16), (-0.33, 0.0), (-0.66, -0.16)]
+    return (_rounded([(x, y + 0.36) for x, y in [*dome.tolist(), *hem]], 1),)
+
+
+def _wheels() -> Outline:
+    return tuple(_circle(x, 0.0, r) for x in (-0.58, 0.58) for r in (0.42, 0.14))
+
+
+def _pebble(number: int) -> Outline:
+    """Draw one of the distractors: a smooth, lumpy blob like no object of the vocabulary."""
+    rng = np.random.default_rng([31, number])
+    angle = _turn()
+    lumps = sum(rng.uniform(0.03, 0.14) / k * np.cos(k * angle + rng.uniform(0, 2 * np.pi)) for k in (2, 3, 4))
+    return (_polar(angle, 1 + lumps) * (1.0, rng.uniform(0.55, 0.8)),)
+
+
+def _normalised(outline: Outline) -> Outline:
+    """Centre the bounding box on the origin and scale the farthest point to radius 1."""
+    points = np.concatenate(outline)
+    middle = (points.min(0) + points.max(0)) / 2
+    reach = np.linalg.norm(points - middle, axis=1).max()
+    return tuple((loop - middle) / reach for loop in outline)
+
+
+@cache
+def outlines() -> dict[str, Outline]:
+    """Return every drawing by name: the objects and poses of the vocabulary, then the pebbles."""
+    drawn = {
+        "with star": _star(),
+        "with fish": _fish(),
+        "with clover": _clover(),
+        "with mushroom": _mushroom(),
+        "with heart": _heart(),
+        "with bow tie": _bow_tie(),
+        "with moon": _moon(),
+        "with bolt": _bolt(),
+        "with cat": _cat(),
+        "in bubble": _bubble(),
+        "under umbrella": _umbrella(),
+        "on wheels": _wheels(),
+    } | {f"pebble {number}": _pebble(number) for number in range(PEBBLES)}
+    return {name: _normalised(outline) for name, outline in drawn.items()}
+
+
+@cache
+def places() -> dict[str, int]:
+    """Return the place of every drawing in the atlas."""
+    return {name: place for place, name in enumerate(outlines())}
+
+
+def signed_distance(points: Loop, outline: Outline) -> Loop:
+    """Return the distance of `points` (N, 2) to the outline, negative inside: (N,)."""
+    nearest = np.full(len(points), np.inf)
+    inside = np.zeros(len(points), dtype=bool)
+    x, y = points[:, None, 0], points[:, None, 1]
+    for loop in outline:
+        start, end = loop[None], np.roll(loop, -1, axis=0)[None]
+        edge = end - start
+        away = points[:, None] - start
+        along = np.clip((away * edge).sum(-1) / (edge**2).sum(-1).clip(1e-12), 0, 1)
+        nearest = np.minimum(nearest, np.linalg.norm(away - along[..., None] * edge, axis=-1).min(1))
+        crosses = (start[..., 1] > y) != (end[..., 1] > y)
+        rise = np.where(edge[..., 1] == 0, 1.0, edge[..., 1])
+        inside ^= (crosses & (x < start[..., 0] + (y - start[..., 1]) / rise * edge[..., 0])).sum(1) % 2 == 1
+    return np.where(inside, -nearest, nearest)
+
+
+@cache
+def atlas(device: torch.device) -> torch.Tensor:
+    """Return the signed distances of all drawings, in shape radii: float32 (drawings, 1, TILE, TILE)."""
+    side = ((np.arange(TILE) + 0.5) / TILE * 2 - 1) * REACH
+    points = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
+    tiles = np.stack([signed_distance(points, outline).reshape(1, TILE, TILE) for outline in outlines().values()])
+    return torch.from_numpy(tiles.astype(np.float32)).to(device)
+
+
+@cache
+def hull(place: int) -> Loop:
+    """Return the points of one drawing that can be extreme when it is turned: its convex hull, (M, 2)."""
+    points: Loop = np.concatenate(outlines()[list(outlines())[place]])
+    around = _turn(720)
+    directions = np.stack([np.cos(around), np.sin(around)])
+    extreme = np.unique(np.argmax(points @ directions, axis=0))
+    return np.take(points, extreme, axis=0)
