@@ -2,6 +2,7 @@
 
 WhytubeError
 ├── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
+├── ModelError         weights are missing, unreadable, damaged, of another kind, or could not be written
 └── VideoError         a video is missing, unreadable, damaged or empty, or could not be written
 
 Messages say what was expected, what came, and what to do. The command line turns every WhytubeError into its message
@@ -15,6 +16,10 @@ class WhytubeError(Exception):
 
 class ArgumentError(WhytubeError, ValueError):
     """An argument has the wrong shape, type, value or name."""
+
+
+class ModelError(WhytubeError):
+    """Weights are missing, unreadable, damaged, of another kind, or could not be written."""
 
 
 class VideoError(WhytubeError):
