@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from torch.nn.functional import max_pool2d
 
 from whytube.data.world import World
 from whytube.data.world.scene import LAYERS, SPRITES_OF
-from whytube.data.world.vocabulary import SLOT_OF, SLOTS, differing_slots
+from whytube.data.world.vocabulary import SLOT_OF, SLOTS, dances, differing_slots
 from whytube.errors import ArgumentError
 
 SMALL = World(size=64)
@@ -218,3 +219,9 @@ def test_the_device_draws_the_same_clips():
         pytest.skip("needs a CUDA device")
     here, there = (SMALL.batch("train", range(12), device=device).clips.cpu() for device in ("cpu", "cuda"))
     torch.testing.assert_close(here, there, rtol=0, atol=2e-3)
+
+
+def test_the_page_shows_the_wheel_as_it_is():
+    page = (Path(__file__).parents[1] / "docs" / "world.md").read_text()
+    for name, dance in zip(SMALL.classes, dances(), strict=True):
+        assert f"| {name} | {' | '.join(word or '' for word in dance)} |" in page

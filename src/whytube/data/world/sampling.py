@@ -134,13 +134,13 @@ def _layout(rng: np.random.Generator, radius: NDArray[np.float64]) -> NDArray[np
 
 
 def _colours(rng: np.random.Generator, ground: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return two colours per layer (L, 2, 3): one that stands out from the ground, one that stands out from it."""
+    """Return two colours per layer (L, 2, 3): a body that stands out from the ground, a pattern from both."""
     tried = rng.random((len(LAYERS), 12, 3))
     tried -= tried.min(-1, keepdims=True) * 0.7
     from_ground = np.sqrt(((tried - ground) ** 2).sum(-1))
     body = np.take_along_axis(tried, np.minimum(from_ground, 0.6).argmax(1)[:, None, None], 1)
     from_body = np.sqrt(((tried - body) ** 2).sum(-1))
-    apart = np.minimum(from_body, 0.75) + 0.5 * np.minimum(from_ground, 0.4)
+    apart = np.minimum(from_body, 0.6) + np.minimum(from_ground, 0.5)
     pattern = np.take_along_axis(tried, apart.argmax(1)[:, None, None], 1)
     return np.concatenate([body, pattern], 1)
 
