@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from whytube.classifiers import C3DResNet, build_classifier
+from whytube.classifiers.c3d_resnet import POOLINGS
 from whytube.errors import ArgumentError
 
 CLASSES = [f"class {i}" for i in range(5)]
@@ -48,13 +49,22 @@ def test_fc_layers_have_relu_between_them(layers):
     assert head[-1].out_features == 5
 
 
-def test_blocks_start_as_their_shortcuts():
+def test_a_shortcut_pads_channels_with_zeros():
     block = tiny().blocks[1].eval()
+    nn.init.zeros_(block.norm2.weight)
     x = torch.rand(1, 4, 2, 5, 5)
     y = block(x)
     assert torch.equal(y[:, :4], x)
     assert y[:, 4:].abs().max() == 0
     assert y.shape[1] == 8
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_poolings(pooling):
+    x = torch.zeros(1, 2, 4, 3, 3)
+    x[0, 1, 2, 1, 1] = 9.0
+    assert POOLINGS[pooling](x)[0].tolist() == [0.0, {"mean": 0.25, "max": 9 / 4}[pooling]]
+    assert tiny(pooling=pooling).settings["pooling"] == pooling
 
 
 def test_strides_and_pools_decide_the_grid():
@@ -71,10 +81,8 @@ def test_settings_build_the_same_network():
     assert twin.settings == model.settings
 
 
-def test_gradient_reaches_every_weight_once_blocks_have_left_their_shortcuts():
+def test_gradient_reaches_every_weight():
     model = tiny()
-    for block in model.blocks:
-        nn.init.ones_(block.norm2.weight)
     model(torch.rand(2, 3, 4, 32, 32)).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
@@ -88,6 +96,7 @@ def test_empty_batch_in_evaluation():
     [
         ({"width": 0.001}, "`width` must be at least"),
         ({"fc_layers": 4}, "`fc_layers` must be an integer from 1 to 3, got 4"),
+        ({"pooling": "sum"}, "`pooling` must be one of 'mean', 'max', got 'sum'"),
         ({"pools": (2, 2)}, "`pools` must be four sides"),
         ({"size": (32,)}, r"`size` must be \(height, width\)"),
         ({"frames": 0}, "`frames` must be an integer of at least 1"),

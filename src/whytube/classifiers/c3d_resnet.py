@@ -20,16 +20,22 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whytube.checks import check_int, fail
+from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import Features, VideoClassifier
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 CHANNELS = (64, 64, 128, 256, 512)
 """Of the stem and the four blocks, at width 1."""
 MEAN, STD = 0.45, 0.225
 """Of natural video, all channels alike; batch normalisation does the rest."""
+
+POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda x: x.mean(dim=(2, 3, 4)),
+    "max": lambda x: x.amax(dim=(3, 4)).mean(dim=2),
+}
+"""Of a map, (B, d, T, H, W) -> (B, d): its mean, as in a ResNet, or its largest value in each frame, then the mean."""
 
 
 class Block(nn.Module):
@@ -56,6 +62,7 @@ class C3DResNet(VideoClassifier):
     width: multiplies all channels. size: (H, W) of the clips.
     fc_layers: 1 to 3 (table 4 of the paper); the hidden ones are as wide as the last block.
     stem_stride: spatial stride of the first convolution.
+    pooling: what the fc layers see of the last map, one of POOLINGS.
     pools: side of the 2-d max pooling after the stem and after blocks one to three; 1 leaves it out.
     """
 
@@ -69,6 +76,7 @@ class C3DResNet(VideoClassifier):
         frames: int = 16,
         size: tuple[int, int] = (112, 112),
         fc_layers: int = 1,
+        pooling: str = "mean",
         stem_stride: int = 1,
         pools: tuple[int, int, int, int] = (2, 2, 2, 2),
     ) -> None:
@@ -80,6 +88,7 @@ class C3DResNet(VideoClassifier):
             raise fail("pools", "four sides, of the poolings after stem and blocks one to three", repr(pools))
         self.width = float(width)
         self.fc_layers = check_int(fc_layers, "fc_layers", 1, 3)
+        self.pooling = check_choice(pooling, "pooling", POOLINGS)
         self.stem_stride = check_int(stem_stride, "stem_stride", 1)
         self.pools = tuple(check_int(side, f"pools[{i}]", 1) for i, side in enumerate(pools))
         stride = (1, self.stem_stride, self.stem_stride)
@@ -97,6 +106,7 @@ class C3DResNet(VideoClassifier):
             "frames": self.frames,
             "size": list(self.size),
             "fc_layers": self.fc_layers,
+            "pooling": self.pooling,
             "stem_stride": self.stem_stride,
             "pools": list(self.pools),
         }
@@ -109,7 +119,7 @@ class C3DResNet(VideoClassifier):
         for side, block in zip(self.pools, self.blocks, strict=True):
             x = block(functional.max_pool3d(x, (1, side, side)) if side > 1 else x)
             maps.append(x)
-        return Features(self.head(x.mean(dim=(2, 3, 4))), tuple(maps[-2:]))
+        return Features(self.head(POOLINGS[self.pooling](x)), tuple(maps[-2:]))
 
 
 def _head(channels: int, classes: int, layers: int) -> nn.Sequential:
@@ -119,9 +129,7 @@ def _head(channels: int, classes: int, layers: int) -> nn.Sequential:
 
 
 def _initialise(model: nn.Module) -> None:
-    """Start convolutions at He's scale, blocks as their shortcuts, so that a large learning rate is safe at once."""
+    """Start convolutions at He's scale. Blocks that start as their shortcuts instead halve what a short run reaches."""
     for module in model.modules():
         if isinstance(module, nn.Conv3d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-        if isinstance(module, Block):
-            nn.init.zeros_(module.norm2.weight)

@@ -22,7 +22,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # For a CPU. One pooling less keeps the grids of the paper's make, 16 x 16 and 8 x 8 cells a frame.
     "c3d-resnet-small": (
         "c3d-resnet",
-        {"width": 0.25, "size": (64, 64), "stem_stride": 2, "pools": (1, 2, 1, 2)},
+        {"width": 0.25, "size": (64, 64), "pooling": "max", "stem_stride": 2, "pools": (2, 2, 1, 2)},
     ),
 }
 
