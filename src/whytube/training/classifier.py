@@ -115,7 +115,7 @@ class _Run:
         seconds += self.history.records[-1].seconds if self.history.records else 0.0
         accuracy = None
         if validate:
-            accuracy = evaluate_classifier(self.model, self.source, "val", validate, device=self.device).accuracy
+            accuracy = evaluate_classifier(self.model, self.source, "val", validate).accuracy
         shown = self.step * self.recipe.batch_size
         self.history.records.append(Record(self.step, shown, lr, loss, hits, round(seconds, 2), accuracy))
         return self.history.records[-1]
@@ -143,7 +143,7 @@ class _Run:
         batch = self.train.batch("train", indices, self.device)
         rng = np.random.default_rng([recipe.seed, self.step, 1])
         clips = flip_randomly(batch.clips, probability=self.flip, rng=rng) if self.flip else batch.clips
-        clips = erase_randomly(clips, probability=recipe.erase, area=recipe.erase_area, rng=rng)
+        clips = erase_randomly(clips, probability=recipe.erase_at(self.step), area=recipe.erase_area, rng=rng)
         return clips, batch.labels
 
 

@@ -26,18 +26,18 @@ def evaluate_classifier(
     split: str,
     count: int | None = None,
     *,
-    device: torch.device | str = "cpu",
     batch_size: int = 32,
 ) -> Judgement:
-    """Judge the model on the first `count` clips of a split, or on all; its mode is left as it was."""
+    """Judge the model on the first `count` clips of a split, or on all, where it is; its mode is left as it was."""
     available = source.count(split)
     if count is None and available is None:
         raise fail("count", f"a number, as there is no end of clips in {split!r}", None)
     limits = [number for number in (count, available) if number is not None]
     total = check_int(min(limits), "count", 1)
     classes, training = len(model.classes), model.training
+    device = next(model.parameters()).device
     confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)
-    model.eval().to(device)
+    model.eval()
     try:
         for start in range(0, total, batch_size):
             batch = source.batch(split, range(start, min(start + batch_size, total)), device)
