@@ -45,7 +45,9 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py"))
+FILES = sorted(
+    p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py")
+)
 
 
 def home(path: Path) -> str:

@@ -11,7 +11,7 @@ from whytube.checks import check_int
 from whytube.explainer.forms import Forms
 from whytube.explainer.regions import Question, Regions, box_masks
 from whytube.explainer.scores import Scores
-from whytube.subpath import Subpath, max_subpath_difference, top_subpaths
+from whytube.subpath import Subpath, max_subpath, max_subpath_difference
 from whytube.tubes import erase
 
 if TYPE_CHECKING:
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
 VERIFYING_FILL = "mean"
 """What a candidate tube is filled with while candidates are compared."""
 
-_TUBES_PER_WORD = 2
-_GAP = 2  # cells between two candidate tubes of one word
-
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
     """Explains `classifier` in the words of `attributes`.
 
-    table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which also
-    decides how a question is answered: "ours" verifies its candidates with the classifier.
+    table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
+    also decides how a question is answered: "ours" verifies its candidates with the classifier.
     """
 
     classifier: VideoClassifier
@@ -42,6 +39,17 @@ class Explainer:
     def name(self) -> str:
         """Name among methods."""
         return self.objective
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.scores.attribute_bias.device
+
+    def to(self, device: torch.device | str) -> Explainer:
+        """Move classifier and scores; returns itself."""
+        self.classifier.to(device)
+        self.scores.to(device)
+        return self
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -82,24 +90,42 @@ class Explainer:
         return _padded(self.scores.forms.boxes(cells), words[place], value, k)
 
     def _verified(self, question: Question, k: int) -> Regions:
-        """Candidates from the layer, ranked by what masking them does to the classifier's log-odds of A over B."""
+        """Candidates from the layer, ranked by what the classifier says once they are masked.
+
+        Each word that class A has proposes its best tube in every form: candidates must differ in size and place for
+        verification to have a choice. The score is the rise of the log-odds of B, against A and all other classes.
+        """
+        words = self._words(question.positive)  # (B, s), -1 where there are fewer
+        boxes = self._candidates(question, words)  # (B, s, K, T, 4)
+        batch, count, forms = boxes.shape[:3]
+        before = _log_odds(question.features.logits, question.negative)  # (B, N)
+        after = _log_odds(self._masked_logits(question, boxes.flatten(1, 2)), question.negative)  # (B, s * K, N)
+        rise, best = (after - before[:, None]).view(batch, count, forms, -1).max(2)  # (B, s, N): the best form
+        fits = self._suited(question).gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
+        ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
+        value, place = ranked.topk(min(k, count), dim=-1)
+        each = torch.arange(batch, device=boxes.device)[:, None, None]
+        found = value > -torch.inf
+        chosen = boxes[each, place, best.transpose(1, 2).gather(2, place)]
+        chosen = torch.where(found[..., None, None], chosen, 0)
+        return _padded(chosen, torch.where(found, words[each, place], -1), value, k)
+
+    def _candidates(self, question: Question, words: torch.Tensor) -> torch.Tensor:
+        """Best tube of every form for words (B, s) of each clip: boxes (B, s, K, T, 4)."""
         maps = self.scores.normalise(question.features.maps)
         volumes = self.scores.attribute_volumes(maps)  # (B, S, K, T, H, W)
-        paths = top_subpaths(volumes, _TUBES_PER_WORD, gap=_GAP)  # (B, S, tubes)
-        boxes = self.scores.forms.boxes(paths.cells)  # (B, S, tubes, T, 4)
-        batch, words, tubes = boxes.shape[:3]
-        after = self._after(question, boxes.flatten(1, 2)).view(batch, words, tubes, -1)  # log-probabilities
-        before = question.features.logits.log_softmax(1)
-        gain = _log_odds(before[:, None, None], question) - _log_odds(after, question)  # (B, S, tubes, N)
-        gain, best = gain.max(2)  # (B, S, N): the tube that moves the decision most, for every word
-        suited = self._suited(question)  # (B, N, S)
-        ranked = torch.where(suited, gain.transpose(1, 2), -torch.inf)
-        value, place = ranked.topk(min(k, words), dim=-1)  # (B, N, k)
-        each = torch.arange(batch, device=boxes.device)[:, None, None]
-        tube = best.transpose(1, 2).gather(2, place)
-        place = torch.where(value > -torch.inf, place, -1)
-        chosen = torch.where((place >= 0)[..., None, None], boxes[each, place, tube], 0)
-        return _padded(chosen, place, value, k)
+        each = torch.arange(len(words), device=words.device)[:, None]
+        path = max_subpath(volumes[each, words.clamp_min(0)].unsqueeze(3))  # a form at a time
+        cells = path.cells.clone()  # (B, s, K, T, 3)
+        form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
+        cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
+        return self.scores.forms.boxes(cells)
+
+    def _words(self, positive: torch.Tensor) -> torch.Tensor:
+        """Attributes of each clip's class: (B, s), -1 where a class has fewer than others."""
+        rows = self.table.to(positive.device)[positive]
+        order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
+        return torch.where(rows.gather(1, order), order, -1)
 
     def _suited(self, question: Question) -> torch.Tensor:
         """Words that can answer: attributes that A has and B lacks; if there is none, those that A has: (B, N, S)."""
@@ -108,8 +134,8 @@ class Explainer:
         only = of_a & ~table[question.negative]
         return torch.where(only.any(-1, keepdim=True), only, of_a)
 
-    def _after(self, question: Question, boxes: torch.Tensor, *, chunk: int = 128) -> torch.Tensor:
-        """Log-probabilities once each of boxes (B, n, T, 4) is masked: (B, n, C)."""
+    def _masked_logits(self, question: Question, boxes: torch.Tensor, *, chunk: int = 128) -> torch.Tensor:
+        """Logits once each of boxes (B, n, T, 4) is masked: (B, n, C)."""
         batch, count = boxes.shape[:2]
         owner = torch.arange(batch, device=boxes.device).repeat_interleave(count)
         flat = boxes.flatten(0, 1)
@@ -117,12 +143,12 @@ class Explainer:
         for first in range(0, len(flat), chunk):
             clips = question.clips[owner[first : first + chunk]]
             masks = box_masks(flat[first : first + chunk], self.classifier.size)
-            results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)).log_softmax(1))
+            results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
         return torch.cat(results).view(batch, count, -1)
 
 
 def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
-    """Untrained scores that fit a classifier's maps."""
+    """Build untrained scores that fit a classifier's maps."""
     shapes = classifier.map_shapes()
     forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
     with torch.random.fork_rng(devices=[]):
@@ -130,13 +156,12 @@ def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0)
         return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
 
 
-def _log_odds(log_probability: torch.Tensor, question: Question) -> torch.Tensor:
-    """log p(A) - log p(B) from (B, ..., C): (B, ..., N)."""
-    extra = log_probability.ndim - 2
-    a = question.positive.view(-1, *[1] * extra, 1).expand(*log_probability.shape[:-1], 1)
-    b = question.negative.view(len(question.negative), *[1] * extra, -1)
-    b = b.expand(*log_probability.shape[:-1], b.shape[-1])
-    return log_probability.gather(-1, a) - log_probability.gather(-1, b)
+def _log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
+    """Log-odds log p(B) / (1 - p(B)) of the negatives (B, N) from logits (B, C) or (B, n, C): (B, N) or (B, n, N)."""
+    if logits.ndim == 3:
+        negative = negative[:, None].expand(-1, logits.shape[1], -1)
+    log_p = logits.log_softmax(-1).gather(-1, negative)
+    return log_p - torch.log1p(-log_p.exp().clamp_max(1 - 1e-6))
 
 
 def _padded(boxes: torch.Tensor, attributes: torch.Tensor, scores: torch.Tensor, k: int) -> Regions:

@@ -64,7 +64,7 @@ class Forms:
         return self.grids[0]
 
     def to_common(self, scores: torch.Tensor, scale: int) -> torch.Tensor:
-        """Bring scores (..., t, h, w) of a scale to the common grid: every cell takes the value of the cell it lies in."""
+        """Bring scores (..., t, h, w) of a scale to the common grid: a cell takes the value of the cell it lies in."""
         for dim, (have, want) in enumerate(zip(self.grids[scale], self.grid, strict=True)):
             if have != want:
                 index = torch.arange(want, device=scores.device) * have // want

@@ -1,16 +1,16 @@
 """What the explanation module is trained for.
 
-`paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the *smallest*
-tube score of m[pos] - m[neg]. Its value cannot fall below the all-zero level (C - 1) log 2 while any cell is without class
-information, because the smallest tube can always go there: that cell's scores have the same distribution for every
-class, and for it 0 is the best score. See docs/method.md.
+`paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
+*smallest* tube score of m[pos] - m[neg]. Its value cannot fall below the all-zero level (C - 1) log 2 while any cell is
+without class information, because the smallest tube can always go there: that cell's scores have the same distribution
+for every class, and for it 0 is the best score. See docs/method.md.
 
 `two-sided` asks that the best tube for A outweighs the best tube for B: -log sigmoid(max + min). A cell without class
 information adds as much to one as to the other, so the loss can fall.
 
-`ours` adds what the paper lacks, a reason to tell attribute s from attribute s': the best tube of w_s . h + b_s is positive
-for the attributes that a clip has and negative for those it has not. Since the latter holds for every tube, the
-background becomes negative, and tubes become short.
+`ours` adds what the paper lacks, a reason to tell attribute s from attribute s': the best tube of w_s . h + b_s is
+positive for the attributes that a clip has and negative for those it has not. Since the latter holds for every tube,
+the background becomes negative, and tubes become short.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def difference_values(
     *,
     two_sided: bool = False,
 ) -> torch.Tensor:
-    """min over tubes of dm (plus the max when two-sided), differentiable in the weights: (B, C - 1, s).
+    """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, C - 1, s).
 
     The search sees chunks of the batch without a tape; the gradient runs through the pooled features of the paths.
     """
@@ -148,13 +148,14 @@ def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.
         length = (path.stop - path.start).to(volumes.dtype)
     value = scores.attribute_bias * length
     for scale, windows in enumerate(pooled):
-        value = value + torch.einsum("sx,bsx->bs", scores.tap_weights("attribute", scale), windows.view(batch, count, -1))
+        w_s = scores.tap_weights("attribute", scale)
+        value = value + torch.einsum("sx,bsx->bs", w_s, windows.view(batch, count, -1))
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
     return loss[present].mean() + loss[~present].mean()
 
 
 def _listed(present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Indices of the attributes that each clip has, -1 where it has fewer than others, and how many: (B, s), (B,)."""
+    """List the attributes of each clip, (B, s) with -1 where it has fewer than others, and how many, (B,)."""
     counts = present.sum(1)
     order = present.to(torch.int8).argsort(dim=1, descending=True, stable=True)
     order = order[:, : max(1, int(counts.max()))]

@@ -59,7 +59,7 @@ class Scores(nn.Module):
         )
 
     def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
-        """m without what cancels, w_c * (1 + w_s) . h: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
+        """M without what cancels, w_c * (1 + w_s) . h: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
         volumes = []
         for scale, h in enumerate(maps):
             w_c, w_s = self.class_weights[scale], self.attribute_weights[scale]
@@ -68,7 +68,7 @@ class Scores(nn.Module):
         return torch.cat(volumes, 3)
 
     def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
-        """What cancels, w_s . h + b_s: how much a cell looks like attribute s. maps -> (B, S, K, T, H, W)."""
+        """Return what cancels, w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
         batch = maps[0].shape[0]
         volumes = []
         for scale, h in enumerate(maps):
@@ -103,7 +103,7 @@ class Scores(nn.Module):
         return self.forms.to_common(scores, scale).contiguous()
 
     def pool(self, maps: Sequence[torch.Tensor], cells: torch.Tensor, item: torch.Tensor) -> list[torch.Tensor]:
-        """Windows of features summed along paths, weighted by their forms: pool(h, R).
+        """Sum windows of features along paths, weighted by their forms: the paper's pool of h over R.
 
         maps of B items, cells (N, T, 3), item (N,) the clip of each path -> per scale (N, 9 * d).
         """
@@ -134,10 +134,11 @@ class Scores(nn.Module):
     def tap_weights(self, kind: str, scale: int) -> torch.Tensor:
         """Weights of a scale laid out as `pool` does: (classes or attributes, 9 * d)."""
         weights = self.class_weights if kind == "class" else self.attribute_weights
-        return weights[scale].permute(0, 2, 3, 1).flatten(1)
+        laid: torch.Tensor = weights[scale].permute(0, 2, 3, 1).flatten(1)
+        return laid
 
 
 def _weights(rows: int, channels: int) -> nn.Parameter:
-    """A convolution's usual initial weights: (rows, d, 3, 3)."""
+    """Draw a convolution's usual initial weights: (rows, d, 3, 3)."""
     bound = 1 / math.sqrt(9 * channels)
     return nn.Parameter(torch.empty(rows, channels, 3, 3).uniform_(-bound, bound))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 
 from whytube.checks import check_int
-from whytube.errors import ModelError
+from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.checkpoint import save_explainer
 from whytube.explainer.explainer import Explainer, build_scores
 from whytube.explainer.objective import find_objective, loss_terms
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
 
-# "All the settings were set to the same as in the training of classification module, except that the batch size was 30."
+# "All the settings [...] were set to the same as in the training of classification module, except that the batch
+# size was 30."
 EXPLAINER_RECIPES = {
     "paper": Recipe(clips=120_000, batch_size=30, schedule="steps"),
     "converging": Recipe(clips=120_000, batch_size=30, optimizer="adamw", lr=3e-3, weight_decay=1e-3, warmup=0.02),
@@ -68,9 +68,7 @@ def fit_explainer(
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step))
         if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
-            save_state(
-                folder, run.scores, run.optimizer, step=run.step, run=run.description, history=run.history
-            )
+            save_state(folder, run.scores, run.optimizer, step=run.step, run=run.description, history=run.history)
         if progress is not None:
             progress(record)
     explainer = Explainer(classifier, run.scores.eval(), tuple(source.attributes), source.table, objective)
@@ -103,9 +101,7 @@ class _Run:
             maps = self._features(step)[0].maps
             sums.append([torch.stack([h.mean((0, 2, 3, 4)), h.square().mean((0, 2, 3, 4))]) for h in maps])
         moments = [torch.stack(scale).mean(0) for scale in zip(*sums, strict=True)]
-        self.scores.standardise(
-            [m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments]
-        )
+        self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
 
     def advance(self, steps: int) -> Record:
         """Take some steps and add a Record of them to the history."""
@@ -126,7 +122,10 @@ class _Run:
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
         chances = features.logits.softmax(1).cpu()
         positive = torch.multinomial(chances, 1, generator=generator)[:, 0].to(self.device)
-        terms = loss_terms(self.objective, self.scores, features.maps, positive, present)
+        try:
+            terms = loss_terms(self.objective, self.scores, features.maps, positive, present)
+        except ArgumentError as error:  # the layer refuses scores that are not finite
+            raise ModelError(f"training diverged at step {self.step}: {error}. Lower the learning rate") from error
         loss = torch.stack(list(terms.values())).sum()
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -140,8 +139,3 @@ class _Run:
         with torch.no_grad():
             features = self.classifier.features(batch.clips)
         return features, batch.labels, batch.attributes
-
-
-def shorter(recipe: Recipe, clips: int) -> Recipe:
-    """Give the same recipe another length."""
-    return replace(recipe, clips=clips)
