@@ -3,6 +3,7 @@
 WhytubeError
 ├── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
 ├── DataError          a data set, or a table of it, is incomplete, contradictory or cannot be written
+├── ModelError         weights are missing, unreadable, damaged, of another kind, or could not be written
 └── VideoError         a video is missing, unreadable, damaged or empty, or could not be written
 
 Messages say what was expected, what came, and what to do. The command line turns every WhytubeError into its message
@@ -20,6 +21,10 @@ class ArgumentError(WhytubeError, ValueError):
 
 class DataError(WhytubeError):
     """A data set, or a table of it, is incomplete, contradictory or cannot be written."""
+
+
+class ModelError(WhytubeError):
+    """Weights are missing, unreadable, damaged, of another kind, or could not be written."""
 
 
 class VideoError(WhytubeError):

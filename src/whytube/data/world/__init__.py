@@ -109,6 +109,10 @@ class World:
         chance = sampling.draw(np.random.default_rng([*stream, number, 0]), self.frames)
         return sampling.compose(chance, label)
 
+    def count(self, split: str) -> None:
+        """Return None: no split of the world has an end."""
+        checks.check_choice(split, "split", SPLITS)
+
     def batch(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> Batch:
         """Render clips; the same index gives the same clip in any batch."""
         return self.render((self.scene(split, index) for index in indices), device)

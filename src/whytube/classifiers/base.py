@@ -1,0 +1,95 @@
+"""What is explained: a network that turns clips into class scores and shows the features it got them from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import torch
+from torch import nn
+
+from whytube.checks import check_int, check_tensor, fail, shape_of, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Features(NamedTuple):
+    """What one run of a classifier gives: logits (B, C) and mid-level maps h(x), each (B, d, T, H, W), finer first."""
+
+    logits: torch.Tensor
+    maps: tuple[torch.Tensor, ...]
+
+
+class VideoClassifier(nn.Module, ABC):
+    """p(c|x) = f(h(x)): clips (B, 3, T, H, W) in [0, 1] -> logits (B, C).
+
+    A subclass gives `features`, normalises the clips itself, keeps the layers that belong to its classes under `head`,
+    and says in `settings` how to build it again.
+
+    classes: the C class names, in the order of the logits. frames: T of the clips it wants. size: their (H, W).
+    """
+
+    architecture: ClassVar[str]
+    """Name under which `load_classifier` finds the subclass."""
+
+    def __init__(self, classes: Sequence[str], *, frames: int, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.classes = checked_classes(classes)
+        self.frames = check_int(frames, "frames", 1)
+        self.size = checked_size(size)
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Keyword arguments, as JSON can hold them, that build the same network for the same classes."""
+
+    @abstractmethod
+    def features(self, clips: torch.Tensor) -> Features:
+        """Run on clips (B, 3, T, H, W) and also return the maps of the second-to-last and last conv layer."""
+
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        """Class scores before the softmax: (B, 3, T, H, W) -> (B, C)."""
+        return self.features(clips).logits
+
+    def map_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Shape (d, T, H, W) of each map, found by a run on an empty clip."""
+        training = self.training
+        device = next(self.parameters()).device
+        clip = torch.zeros(1, 3, self.frames, *self.size, device=device)
+        try:
+            with torch.inference_mode():
+                maps = self.eval().features(clip).maps
+        finally:
+            self.train(training)
+        return tuple((m.shape[1], m.shape[2], m.shape[3], m.shape[4]) for m in maps)
+
+    def class_index(self, name: str) -> int:
+        """Place of a class in the logits."""
+        if name not in self.classes:
+            raise unknown_name("class", name, self.classes)
+        return self.classes.index(name)
+
+    def check_clips(self, clips: torch.Tensor) -> torch.Tensor:
+        """Require clips of the shape this network wants."""
+        expected = f"(B, 3, {self.frames}, {self.size[0]}, {self.size[1]})"
+        check_tensor(clips, "clips", expected, ndim=5)
+        if tuple(clips.shape[1:]) != (3, self.frames, *self.size):
+            raise fail("clips", f"of shape {expected}", shape_of(clips))
+        return clips
+
+
+def checked_classes(classes: Sequence[str]) -> tuple[str, ...]:
+    """Require at least two different class names."""
+    names = (classes,) if isinstance(classes, str) else tuple(classes)
+    if len(names) < 2 or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise fail("classes", "at least two different names", repr(names))
+    return names
+
+
+def checked_size(size: Sequence[int]) -> tuple[int, int]:
+    """Require (height, width)."""
+    if len(size) != 2:
+        raise fail("size", "(height, width)", repr(size))
+    height, width = size
+    return check_int(height, "size[0]", 1), check_int(width, "size[1]", 1)

@@ -1,0 +1,47 @@
+"""Architectures by name, and presets: named settings of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.checks import unknown_name
+from whytube.classifiers.c3d_resnet import C3DResNet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whytube.classifiers.base import VideoClassifier
+
+ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet}
+
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    # The paper's: 37 G multiply-adds a clip, 14 M weights; maps 256 x 14 x 14 and 512 x 7 x 7.
+    "c3d-resnet": ("c3d-resnet", {}),
+    # For a CPU. One pooling less keeps the grids of the paper's make, 16 x 16 and 8 x 8 cells a frame.
+    "c3d-resnet-small": (
+        "c3d-resnet",
+        {"width": 0.25, "size": (64, 64), "pooling": "max", "stem_stride": 2, "pools": (2, 2, 1, 2)},
+    ),
+}
+
+
+def build_classifier(preset: str, classes: Sequence[str], *, seed: int = 0, **changes: Any) -> VideoClassifier:
+    """Build an untrained classifier; `seed` decides its weights, `changes` go over the preset's settings.
+
+    Example:
+        >>> build_classifier("c3d-resnet-small", ["jump", "run"], fc_layers=2).size
+        (64, 64)
+    """
+    if preset not in PRESETS:
+        raise unknown_name("classifier preset", preset, PRESETS)
+    architecture, settings = PRESETS[preset]
+    return construct(architecture, classes, seed=seed, settings=settings | changes)
+
+
+def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
+    """Build a network of a named architecture without touching the global random state."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ARCHITECTURES[architecture](classes, **settings)

@@ -1,0 +1,86 @@
+"""Where labelled clips come from: what the embedded world, a folder of videos and a data set have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from whytube.checks import check_int
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ClipBatch(Protocol):
+    """B clips with what is known about them."""
+
+    @property
+    def clips(self) -> torch.Tensor:
+        """Float (B, 3, T, H, W) in [0, 1]."""
+
+    @property
+    def labels(self) -> torch.Tensor:
+        """Place of each clip's class in the source's classes: int64 (B,)."""
+
+    @property
+    def attributes(self) -> torch.Tensor:
+        """S(x), the attributes each clip has: bool (B, S)."""
+
+
+class Source(Protocol):
+    """Labelled clips by split and index; the same index always gives the same clip."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The C class names."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The S attribute names."""
+
+    @property
+    def table(self) -> torch.Tensor:
+        """Which class has which attribute: bool (C, S)."""
+
+    def count(self, split: str) -> int | None:
+        """Return how many clips a split ("train", "val" or "test") has; None where there is no end of them."""
+
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
+        """Return the clips at these indices, on the device."""
+
+
+@dataclass(frozen=True)
+class PlainBatch:
+    """A ClipBatch and no more."""
+
+    clips: torch.Tensor
+    labels: torch.Tensor
+    attributes: torch.Tensor
+
+
+class Kept:
+    """The first clips of one split of a source, kept on a device as bytes, for showing them many times."""
+
+    def __init__(self, source: Source, split: str, count: int, *, device: torch.device | str, chunk: int = 64) -> None:
+        check_int(count, "count", 1)
+        self.classes, self.attributes, self.table = source.classes, source.attributes, source.table
+        self.split = split
+        parts = []
+        for start in range(0, count, chunk):
+            made = source.batch(split, range(start, min(start + chunk, count)), device)
+            parts.append(((made.clips * 255).round().to(torch.uint8), made.labels, made.attributes))
+        self._clips, self._labels, self._has = (torch.cat(column) for column in zip(*parts, strict=True))
+
+    def count(self, split: str) -> int | None:
+        """Return how many clips are kept; none of other splits."""
+        return len(self._clips) if split == self.split else 0
+
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> PlainBatch:
+        """Return kept clips, rounded to 1/255."""
+        chosen = torch.as_tensor(list(indices), device=self._clips.device)
+        if split != self.split:
+            raise LookupError(f"only clips of {self.split!r} are kept, not of {split!r}")
+        clips = self._clips[chosen].to(device).float() / 255
+        return PlainBatch(clips, self._labels[chosen].to(device), self._has[chosen].to(device))

@@ -1,0 +1,73 @@
+"""An interrupted run on disk: weights, optimizer state and history, in one safetensors file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.checkpoint import load_tensors, save_tensors
+from whytube.errors import ModelError
+from whytube.training.history import History
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.training.recipe import Recipe
+
+KIND = "training run"
+FILE = "run.safetensors"
+
+
+def save_state(
+    folder: Path,
+    model: VideoClassifier,
+    optimizer: torch.optim.Optimizer,
+    *,
+    step: int,
+    recipe: Recipe,
+    history: History,
+) -> Path:
+    """Write the run as it stands after `step` steps."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for place, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items() if value is not None}
+    header = {"step": step, "run": _description(model, recipe), "history": history.to_dict()}
+    return save_tensors(folder / FILE, tensors, header, kind=KIND)
+
+
+def load_state(
+    folder: Path, model: VideoClassifier, optimizer: torch.optim.Optimizer, *, recipe: Recipe
+) -> tuple[int, History]:
+    """Put model and optimizer back to where a run stopped; return its steps and history. The run must be the same."""
+    tensors, header = load_tensors(folder / FILE, kind=KIND)
+    wanted = _description(model, recipe)
+    for name, value in wanted.items():
+        if header["run"].get(name) != value:
+            raise ModelError(
+                f"cannot resume {folder / FILE}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
+                "Use the same settings, or another folder"
+            )
+    model.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
+    _load_optimizer(optimizer, {name[10:]: value for name, value in tensors.items() if name.startswith("optimizer.")})
+    return int(header["step"]), History.from_dict(header["history"])
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    """Fill the state of a fresh optimizer, each tensor on the device and in the layout of its parameter."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for name, value in tensors.items():
+        place, key = name.split(".", 1)
+        parameter = parameters[int(place)]
+        like_parameter = value.shape == parameter.shape and value.ndim > 0
+        optimizer.state[parameter][key] = torch.empty_like(parameter).copy_(value) if like_parameter else value
+
+
+def _description(model: VideoClassifier, recipe: Recipe) -> dict[str, Any]:
+    """Return what must agree between the sittings of a run, as JSON gives it back."""
+    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
+    return {**plain, "architecture": model.architecture, "classes": list(model.classes)} | {
+        f"model's {name}": value for name, value in model.settings.items()
+    }

@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from whytube.checkpoint import load_tensors, save_tensors
+from whytube.classifiers import C3DResNet, checkpoint, load_backbone, load_classifier, read_card, save_classifier
+from whytube.errors import ModelError
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return C3DResNet(["run", "jump"], width=1 / 16, frames=4, size=(32, 32), fc_layers=2)
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    provenance = {"data": "world", "commit": "abc"}
+    recipe, metrics = {"lr": 0.1}, {"test accuracy": 0.9}
+    return save_classifier(tmp_path / "c.safetensors", model, provenance=provenance, recipe=recipe, metrics=metrics)
+
+
+def test_a_loaded_classifier_says_the_same(model, path):
+    loaded = load_classifier(path)
+    clips = torch.rand(2, 3, 4, 32, 32)
+    assert not loaded.training
+    assert loaded.classes == ("run", "jump")
+    assert torch.equal(loaded(clips), model.eval()(clips))
+
+
+def test_the_card_tells_how_it_came_about(model, path):
+    card = read_card(path)
+    assert card.architecture == "c3d-resnet"
+    assert card.settings == model.settings
+    assert card.classes == ("run", "jump")
+    assert card.recipe == {"lr": 0.1}
+    assert card.metrics == {"test accuracy": 0.9}
+    assert card.provenance == {"data": "world", "commit": "abc"}
+
+
+def test_a_backbone_keeps_all_but_the_head(model, path):
+    other = load_backbone(path, ["walk", "swim", "ride"], seed=5)
+    assert other.training
+    assert other(torch.rand(2, 3, 4, 32, 32)).shape == (2, 3)
+    for name, tensor in load_backbone(path, ["walk", "swim", "ride"], seed=5).state_dict().items():
+        mine = model.state_dict()[name]
+        assert name.startswith("head.") != (mine.shape == tensor.shape and torch.equal(mine, tensor)), name
+
+
+def test_weights_with_a_name(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SHIPPED", path.parent)
+    assert load_classifier("c").classes == ("run", "jump")
+    with pytest.raises(ModelError, match=r"no weights are called 'world'.*shipped weights \(c\)"):
+        load_classifier("world")
+    with pytest.raises(ModelError, match="there is no such file"):
+        load_classifier("world.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"architecture": "i4d"}, "unknown architecture 'i4d'; this whytube knows c3d-resnet"),
+        ({"settings": {"depth": 3}}, "unexpected keyword argument 'depth'"),
+        ({"settings": {"width": 0.125, "frames": 4, "size": [32, 32]}}, "its weights do not fit its settings"),
+        ({"settings": {"fc_layers": 9}}, "`fc_layers` must be"),
+        ({"shoes": 2}, "its card is damaged"),
+    ],
+)
+def test_cards_that_do_not_fit(path, change, message):
+    tensors, header = load_tensors(path, kind="classifier")
+    save_tensors(path, tensors, header | change, kind="classifier")
+    with pytest.raises(ModelError, match=message):
+        load_classifier(path)

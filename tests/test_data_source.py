@@ -1,0 +1,27 @@
+import pytest
+import torch
+
+from toy_source import Tints
+from whytube.data.source import Kept, Source
+from whytube.data.world import World
+
+
+def test_the_world_is_a_source_without_end():
+    source: Source = World(size=32)
+    assert source.count("train") is None
+    assert source.batch("val", [3, 1]).clips.shape == (2, 3, 16, 32, 32)
+
+
+def test_kept_clips_are_those_of_the_source():
+    source = Tints()
+    kept = Kept(source, "train", 10, device="cpu", chunk=4)
+    assert [len(indices) for _, indices in source.asked] == [4, 4, 2]
+    assert kept.count("train") == 10
+    assert kept.count("val") == 0
+    mine, theirs = kept.batch("train", [7, 2, 7]), source.batch("train", [7, 2, 7])
+    torch.testing.assert_close(mine.clips, theirs.clips, rtol=0, atol=0.5 / 255 + 1e-6)
+    assert torch.equal(mine.labels, theirs.labels)
+    assert torch.equal(mine.attributes, theirs.attributes)
+    assert kept.classes == source.classes
+    with pytest.raises(LookupError, match="only clips of 'train' are kept"):
+        kept.batch("val", [0])

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+
+from whytube.training.augment import erase_randomly, flip_randomly, sided_words
+
+AREA = (0.02, 0.25)
+
+
+@pytest.fixture
+def clips():
+    return torch.rand(40, 3, 8, 32, 24, generator=torch.Generator().manual_seed(0))
+
+
+def changed(before, after):
+    """Where any channel differs: (B, T, H, W)."""
+    return (before != after).any(1)
+
+
+def test_what_is_erased_is_a_box_per_frame_of_the_wanted_area(clips):
+    erased = erase_randomly(clips, probability=1.0, area=AREA, rng=np.random.default_rng(0))
+    places = changed(clips, erased)
+    for clip in places:
+        frames = [t for t in range(8) if clip[t].any()]
+        assert frames == list(range(frames[0], frames[-1] + 1)), "a tube has no holes in time"
+        for t in frames:
+            rows, columns = clip[t].any(1).nonzero(), clip[t].any(0).nonzero()
+            box = clip[t, rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+            assert box.all()
+            assert 0.01 < box.numel() / (32 * 24) < 0.3
+    assert erased.min() >= 0
+    assert erased.max() <= 1
+
+
+def test_spans_and_fills_vary(clips):
+    erased = erase_randomly(clips, probability=1.0, area=AREA, rng=np.random.default_rng(0))
+    lasting = changed(clips, erased).flatten(2).any(2).sum(1)
+    assert len(lasting.unique()) > 2
+    black = (erased.amax(1) == 0).flatten(1).any(1)
+    assert black.sum() == 10, "a quarter of the clips is filled with zero"
+
+
+def test_probability(clips):
+    some = erase_randomly(clips, probability=0.5, area=AREA, rng=np.random.default_rng(1))
+    touched = changed(clips, some).flatten(1).any(1).sum()
+    assert 10 < touched < 30
+    none = erase_randomly(clips, probability=0.0, area=AREA, rng=np.random.default_rng(1))
+    assert none is clips
+
+
+def test_the_source_clips_stay_and_the_seed_decides(clips):
+    before = clips.clone()
+    first, again, other = (
+        erase_randomly(clips, probability=1.0, area=AREA, rng=np.random.default_rng(seed)) for seed in (3, 3, 4)
+    )
+    assert torch.equal(clips, before)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_whole_frame_may_go(clips):
+    erased = erase_randomly(clips[:4], probability=1.0, area=(1.0, 1.0), rng=np.random.default_rng(0))
+    assert erased.shape == clips[:4].shape
+
+
+def test_flips(clips):
+    flipped = flip_randomly(clips, probability=0.5, rng=np.random.default_rng(0))
+    same = (flipped == clips).flatten(1).all(1)
+    mirrored = (flipped == clips.flip(-1)).flatten(1).all(1)
+    assert (same ^ mirrored).all()
+    assert 5 < mirrored.sum() < 35
+
+
+def test_words_with_a_side():
+    words = ["Turn left", "one_hand_right", "upright", "righteous", "spinning counter-clockwise", "leftward step"]
+    assert sided_words(words) == ("Turn left", "one_hand_right", "spinning counter-clockwise", "leftward step")
+
+
+def test_the_world_has_no_sides():
+    from whytube.data.world import World
+
+    world = World(size=32)
+    assert sided_words((*world.classes, *world.attributes)) == ()

@@ -1,0 +1,138 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toy_source import Tints
+from whytube.classifiers import C3DResNet, load_backbone, load_classifier, read_card
+from whytube.errors import ArgumentError, ModelError
+from whytube.training import Recipe, evaluate_classifier, fit_classifier
+from whytube.training.classifier import batch_indices
+
+QUICK = Recipe(clips=480, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1, erase=0.3)
+
+
+def tiny(seed=0, classes=Tints.classes):
+    torch.manual_seed(seed)
+    return C3DResNet(classes, width=1 / 16, frames=2, size=(16, 16), stem_stride=2, pools=(1, 2, 1, 2))
+
+
+def same(first, second):
+    """Whether two networks have exactly the same weights and statistics."""
+    return all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
+
+
+class InterruptionError(Exception):
+    pass
+
+
+def interrupt_at(step):
+    def progress(record):
+        if record.step >= step:
+            raise InterruptionError
+
+    return progress
+
+
+def test_it_learns_and_keeps_the_curve():
+    model, source, seen = tiny(), Tints(), []
+    history = fit_classifier(model, source, QUICK, progress=seen.append, report_every=10, validate=12)
+    assert not model.training
+    assert [(record.step, record.clips) for record in seen] == [(10, 120), (20, 240), (30, 360), (40, 480)]
+    assert history.records == seen
+    assert seen[-1].loss < seen[0].loss
+    assert seen[-1].val_accuracy is not None
+    assert evaluate_classifier(model, source, "test", 60).accuracy > 0.9
+    assert model.stem.weight.is_contiguous()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer):
+    recipe = replace(QUICK, clips=120, optimizer=optimizer, distinct=30, flip=0.5)
+    whole = tiny()
+    straight = fit_classifier(whole, Tints(), recipe, report_every=2, out_dir=tmp_path / "whole")
+    with pytest.raises(InterruptionError):
+        fit_classifier(
+            tiny(), Tints(), recipe, report_every=2, save_every=2, out_dir=tmp_path / "b", progress=interrupt_at(6)
+        )
+    resumed = tiny(seed=9)
+    history = fit_classifier(
+        resumed, Tints(), recipe, report_every=2, save_every=2, out_dir=tmp_path / "b", resume=True
+    )
+    assert same(resumed, whole)
+    assert not same(resumed, tiny())
+    points = [[(r.step, r.loss, r.accuracy, r.lr) for r in h.records] for h in (history, straight)]
+    assert points[0] == points[1]
+
+
+def test_resume_without_a_state_begins_and_without_resume_begins_again(tmp_path):
+    recipe = replace(QUICK, clips=24)
+    first, second = tiny(), tiny()
+    fit_classifier(first, Tints(), recipe, out_dir=tmp_path, resume=True)
+    fit_classifier(second, Tints(), recipe, out_dir=tmp_path)
+    assert same(first, second)
+
+
+def test_another_run_is_not_resumed(tmp_path):
+    fit_classifier(tiny(), Tints(), replace(QUICK, clips=24), out_dir=tmp_path)
+    with pytest.raises(ModelError, match=r"its lr is 0\.01, expected 0\.5\. Use the same settings, or another folder"):
+        fit_classifier(tiny(), Tints(), replace(QUICK, clips=24, lr=0.5), out_dir=tmp_path, resume=True)
+
+
+def test_what_is_left_in_the_folder(tmp_path):
+    model, recipe = tiny(), replace(QUICK, clips=24)
+    history = fit_classifier(model, Tints(), recipe, out_dir=tmp_path / "new", provenance={"data": "tints"})
+    folder = tmp_path / "new"
+    assert same(load_classifier(folder / "classifier.safetensors"), model)
+    card = read_card(folder / "classifier.safetensors")
+    assert card.recipe is not None
+    assert card.recipe["lr"] == 0.01
+    assert card.provenance == {"data": "tints"}
+    assert json.loads((folder / "history.json").read_text()) == history.to_dict()
+
+
+def test_going_on_with_other_classes_from_a_trained_backbone(tmp_path):
+    fit_classifier(tiny(), Tints(), QUICK, out_dir=tmp_path)
+
+    class Renamed(Tints):
+        classes = ("rose", "leaf", "snow")
+
+    model = load_backbone(tmp_path / "classifier.safetensors", Renamed.classes)
+    fit_classifier(model, Renamed(), replace(QUICK, clips=144))
+    assert evaluate_classifier(model, Renamed(), "test", 30).accuracy > 0.9
+
+
+def test_clips_are_not_mirrored_where_a_word_has_a_side():
+    class Sided(Tints):
+        attributes = ("reddish", "left foot")
+
+    history = fit_classifier(tiny(), Sided(), replace(QUICK, clips=12, flip=0.5))
+    assert history.notes == ["no clip was mirrored: 'left foot' would become wrong"]
+    assert fit_classifier(tiny(), Tints(), replace(QUICK, clips=12, flip=0.5)).notes == []
+
+
+def test_indices_in_rounds():
+    taken = [i for step in range(5) for i in batch_indices(step, 4, count=10, seed=0)]
+    assert sorted(taken[:10]) == sorted(taken[10:]) == list(range(10))
+    assert taken[:10] != taken[10:]
+    assert list(batch_indices(3, 4, count=None, seed=0)) == [12, 13, 14, 15]
+    assert sorted(batch_indices(0, 5, count=2, seed=0))[1:4] != [0, 0, 0]
+
+
+def test_divergence_is_said():
+    model = tiny()
+    torch.nn.init.constant_(model.head[0].weight, float("inf"))
+    with pytest.raises(ModelError, match=r"training diverged .*Lower the learning rate"):
+        fit_classifier(model, Tints(), replace(QUICK, clips=12))
+
+
+def test_wrong_arguments():
+    with pytest.raises(ArgumentError, match="`model` must be for the classes of the source"):
+        fit_classifier(tiny(classes=("a", "b")), Tints(), QUICK)
+    with pytest.raises(ArgumentError, match="`source` must be one with clips to train on"):
+        fit_classifier(tiny(), Tints(0), QUICK)
+    with pytest.raises(ArgumentError, match="`report_every` must be an integer of at least 1, got 0"):
+        fit_classifier(tiny(), Tints(), QUICK, report_every=0)
