@@ -14,6 +14,8 @@ LEVELS = (
     ("errors",),
     ("checks",),
     ("video", "tubes", "subpath"),
+    ("explanation",),
+    ("report",),
     ("benchmark", "demo"),
     ("cli",),
 )
@@ -45,7 +47,9 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py"))
+FILES = sorted(
+    p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py")
+)
 
 
 def home(path: Path) -> str:
