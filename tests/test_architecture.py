@@ -14,6 +14,8 @@ LEVELS = (
     ("errors",),
     ("checks",),
     ("video", "tubes", "subpath"),
+    ("explanation",),
+    ("report",),
     ("benchmark", "demo"),
     ("cli",),
 )
