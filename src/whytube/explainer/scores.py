@@ -69,38 +69,26 @@ class Scores(nn.Module):
 
     def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return what cancels, w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
-        batch = maps[0].shape[0]
-        volumes = []
-        for scale, h in enumerate(maps):
-            kernels = self.attribute_weights[scale][None, None].expand(batch, 1, -1, -1, -1, -1)
-            volumes.append(self._volumes(h, kernels, scale, shared=True))
-        return torch.cat(volumes, 3)[:, 0] + self.attribute_bias.view(1, -1, 1, 1, 1, 1)
+        volumes = [self._volumes(h, self.attribute_weights[scale][None], scale) for scale, h in enumerate(maps)]
+        return torch.cat(volumes, 2) + self.attribute_bias.view(1, -1, 1, 1, 1, 1)
 
-    def _volumes(self, h: torch.Tensor, kernels: torch.Tensor, scale: int, *, shared: bool = False) -> torch.Tensor:
-        """Convolve h (B, d, t, h, w) with kernels (B, C, s, d, 3, 3) of each item: (B, C, s, 4, T, H, W)."""
-        batch, d, t, height, width = h.shape
-        c, s = kernels.shape[1:3]
-        frames = h.transpose(1, 2)  # (B, t, d, h, w)
-        if shared:
-            groups, x, w = 1, frames.reshape(batch * t, d, height, width), kernels[0].reshape(c * s, d, 3, 3)
-        else:  # one group of kernels per item: frames become the batch, items the groups
-            groups = batch
-            x = frames.transpose(0, 1).reshape(t, batch * d, height, width)
-            w = kernels.reshape(batch * c * s, d, 3, 3)
-        sums = torch.stack(
-            [
-                F.conv2d(x, w[:, :, 1:2, 1:2], groups=groups),
-                F.conv2d(x, w[:, :, 1:2, ::2], padding=(0, 1), dilation=(1, 2), groups=groups),
-                F.conv2d(x, w[:, :, ::2, 1:2], padding=(1, 0), dilation=(2, 1), groups=groups),
-                F.conv2d(x, w[:, :, ::2, ::2], padding=1, dilation=2, groups=groups),
-            ]
-        )  # partial sums: centre, sides, ends, corners
-        scores = torch.einsum("kp,p...->k...", self.parts, sums)
-        if shared:
-            scores = scores.view(4, batch, t, c, s, height, width).permute(1, 3, 4, 0, 2, 5, 6)
-        else:
-            scores = scores.view(4, t, batch, c, s, height, width).permute(2, 3, 4, 0, 1, 5, 6)
-        return self.forms.to_common(scores, scale).contiguous()
+    def _volumes(self, h: torch.Tensor, kernels: torch.Tensor, scale: int) -> torch.Tensor:
+        """Convolve h (B, d, t, h, w) with kernels (B or 1, ..., d, 3, 3): (B, ..., 4, T, H, W).
+
+        Nine matrix products, one per tap, gathered into the four partial sums that all shapes share.
+        """
+        batch, d, *grid = h.shape
+        many = kernels.shape[1:-3]
+        padded = torch.nn.functional.pad(h, (1, 1, 1, 1))
+        weights = kernels.flatten(1, -4).expand(batch, -1, -1, -1, -1).permute(3, 4, 0, 1, 2)  # (3, 3, B, n, d)
+        weights = weights.contiguous()
+        sums = h.new_zeros(4, batch, weights.shape[3], math.prod(grid))
+        for dy, dx in TAPS:
+            x = padded[..., 1 + dy : 1 + dy + grid[1], 1 + dx : 1 + dx + grid[2]].reshape(batch, d, -1)
+            part = abs(dx) + 2 * abs(dy)  # centre, sides, ends, corners
+            sums[part].baddbmm_(weights[1 + dy, 1 + dx], x)
+        scores = torch.einsum("kp,pbnx->bnkx", self.parts, sums)
+        return self.forms.to_common(scores.view(batch, *many, len(SHAPES), *grid), scale)
 
     def pool(self, maps: Sequence[torch.Tensor], cells: torch.Tensor, item: torch.Tensor) -> list[torch.Tensor]:
         """Sum windows of features along paths, weighted by their forms: the paper's pool of h over R.
