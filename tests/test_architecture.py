@@ -13,8 +13,13 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks",),
-    ("video", "tubes", "subpath"),
+    ("video", "tubes", "subpath", "checkpoint"),
+    ("classifiers",),
+    ("explainer",),
+    ("data",),
+    ("training",),
     ("benchmark", "demo"),
+    ("evaluation",),
     ("cli",),
 )
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.
@@ -45,7 +50,9 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py"))
+FILES = sorted(
+    p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", "__main__.py")
+)
 
 
 def home(path: Path) -> str:
