@@ -13,9 +13,13 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks",),
-    ("video", "tubes", "subpath"),
-    ("explanation",),
-    ("report",),
+    ("versions",),
+    ("video", "tubes", "subpath", "checkpoint"),
+    ("classifiers", "explanation"),
+    ("explainer",),
+    ("data",),
+    ("training",),
+    ("evaluation", "report"),
     ("benchmark", "demo"),
     ("cli",),
 )

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from toy_source import Tints
-from whytube.data.source import Kept, Source
+from whytube.data.source import Kept, Source, clips_to_take
 from whytube.data.world import World
+from whytube.errors import ArgumentError
 
 
 def test_the_world_is_a_source_without_end():
@@ -25,3 +26,15 @@ def test_kept_clips_are_those_of_the_source():
     assert kept.classes == source.classes
     with pytest.raises(LookupError, match="only clips of 'train' are kept"):
         kept.batch("val", [0])
+
+
+def test_how_many_clips_to_take():
+    assert clips_to_take(Tints(5), "test", None) == 5
+    assert clips_to_take(Tints(5), "test", 9) == 5
+    assert clips_to_take(Tints(), "test", 9) == 9
+    with pytest.raises(
+        ArgumentError, match="`count` must be a number, as there is no end of clips in 'test', got None"
+    ):
+        clips_to_take(Tints(), "test", None)
+    with pytest.raises(ArgumentError, match="`count` must be an integer of at least 1, got 0"):
+        clips_to_take(Tints(0), "test", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from whytube.checks import check_int, check_tensor, fail, shape_of, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class Features(NamedTuple):
@@ -93,3 +94,15 @@ def checked_size(size: Sequence[int]) -> tuple[int, int]:
         raise fail("size", "(height, width)", repr(size))
     height, width = size
     return check_int(height, "size[0]", 1), check_int(width, "size[1]", 1)
+
+
+@contextmanager
+def evaluating(classifier: VideoClassifier) -> Iterator[None]:
+    """Put a network in evaluation mode; afterwards each of its modules has its own mode again."""
+    modes = [(module, module.training) for module in classifier.modules()]
+    classifier.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from whytube.checks import check_int
+from whytube.checks import check_int, fail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,15 @@ class Source(Protocol):
 
     def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
         """Return the clips at these indices, on the device."""
+
+
+def clips_to_take(source: Source, split: str, count: int | None) -> int:
+    """Return how many clips the first `count` of a split are, or all: at least one."""
+    available = source.count(split)
+    if count is None and available is None:
+        raise fail("count", f"a number, as there is no end of clips in {split!r}", None)
+    limits = [number for number in (count, available) if number is not None]
+    return check_int(min(limits), "count", 1)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ class Regions:
 class Method(Protocol):
     """Anything that answers a question with regions."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What its results are filed under."""
 
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best regions; fewer are padded with empty tubes, attribute -1 and score -inf."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from whytube.checks import check_int, fail
+from whytube.data.source import clips_to_take
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
@@ -29,11 +29,7 @@ def evaluate_classifier(
     batch_size: int = 32,
 ) -> Judgement:
     """Judge the model on the first `count` clips of a split, or on all, where it is; its mode is left as it was."""
-    available = source.count(split)
-    if count is None and available is None:
-        raise fail("count", f"a number, as there is no end of clips in {split!r}", None)
-    limits = [number for number in (count, available) if number is not None]
-    total = check_int(min(limits), "count", 1)
+    total = clips_to_take(source, split, count)
     classes, training = len(model.classes), model.training
     device = next(model.parameters()).device
     confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)

@@ -1,0 +1,141 @@
+"""Judge regions: mask them, run the classifier again, and lay out every figure of every case.
+
+Figures are named by their path in the results ("negative_class_accuracy.top1") and are (B, N, k) over cases, NaN where
+not defined. Those of the masked clips are measured with every fill; the headline is the mean over the fills, since a
+single one flatters methods that were chosen with it, and a flat square is itself evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.checks import fail, shape_of
+from whytube.evaluation import metrics
+from whytube.explainer.regions import Question, Regions, box_masks
+from whytube.tubes import erase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whytube.classifiers.base import VideoClassifier
+
+NEGATIVE_TOPS = (1, 3)
+CONCEPT_TOPS = (1, 3, 5)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is known about B clips.
+
+    Attributes:
+        labels: (B,) the true classes.
+        table: (C, S) bool, which class has which attribute.
+        boxes: (B, S, T, 4) annotated boxes, zeros where there is none.
+        known: (B, S) bool, which attributes are annotated.
+    """
+
+    labels: torch.Tensor
+    table: torch.Tensor
+    boxes: torch.Tensor
+    known: torch.Tensor
+
+
+def check_regions(regions: Regions, question: Question, k: int, *, name: str) -> None:
+    """Require the shapes a method promises."""
+    cases = (*question.negative.shape, k)
+    for field, expected in (
+        ("boxes", (*cases, question.clips.shape[2], 4)),
+        ("attributes", cases),
+        ("scores", cases),
+    ):
+        value = getattr(regions, field)
+        if tuple(value.shape) != expected:
+            raise fail(f"{field} of {name!r}", f"of shape {expected}", shape_of(value))
+
+
+@torch.no_grad()
+def masked_log_probabilities(
+    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, *, fills: Sequence[str], batch_size: int
+) -> torch.Tensor:
+    """Log-probabilities once a region is masked: boxes (B, N, k, T, 4) -> (F, B, N, k, C).
+
+    A region that answers several questions of a clip is masked once. Where masking changes no pixel (a frozen single
+    frame), nothing changes, to the last bit.
+    """
+    size = (question.clips.shape[-2], question.clips.shape[-1])
+    before = question.features.logits.double().log_softmax(1)
+    owner = torch.arange(len(boxes), device=boxes.device).view(-1, 1, 1, 1).expand(*boxes.shape[:3], 1)
+    rows = torch.cat([owner, boxes.flatten(3)], dim=3).flatten(0, 2)
+    different, place = torch.unique(rows, dim=0, return_inverse=True)
+    parts = []
+    for part in different.split(batch_size):
+        clip = part[:, 0].long()
+        shown, mask = question.clips[clip], box_masks(part[:, 1:].view(len(part), -1, 4), size)
+        of_fills = []
+        for fill in fills:
+            erased = erase(shown, mask, fill=fill)
+            changed = (erased != shown).flatten(1).any(1, keepdim=True)
+            of_fills.append(torch.where(changed, classifier(erased).double().log_softmax(1), before[clip]))
+        parts.append(torch.stack(of_fills))
+    return torch.cat(parts, dim=1)[:, place].view(len(fills), *boxes.shape[:3], -1)
+
+
+def judge(
+    regions: Regions, question: Question, truth: Truth, *, after: torch.Tensor, fills: Sequence[str]
+) -> dict[str, torch.Tensor]:
+    """All figures of a batch of answers; after: (F, B, N, k, C) log-probabilities of the masked clips."""
+    boxes = regions.boxes.double()
+    exists = metrics.box_areas(boxes).sum(-1) > 0
+    effects = {name: torch.where(exists, effect, 0) for name, effect in _effects(question, after).items()}
+    shape = {
+        "tube_area": metrics.tube_area(boxes, size=(question.clips.shape[-2], question.clips.shape[-1])),
+        "tube_frames": metrics.tube_frames(boxes),
+    }
+    return {
+        **{name: effect.mean(0) for name, effect in effects.items()},
+        **_words(regions, question, truth),
+        **{name: torch.where(exists, values, torch.nan) for name, values in shape.items()},
+        "answered": exists.double(),
+        **{f"fills.{fill}.{name}": effect[f] for f, fill in enumerate(fills) for name, effect in effects.items()},
+    }
+
+
+def _effects(question: Question, after: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Figures (F, B, N, k) of what masking does to the classifier."""
+    before = question.features.logits.double().log_softmax(1)
+    a, b = question.positive, question.negative
+    every_a = a[:, None].expand_as(b)
+    p, q = before.exp(), after.exp()
+    figures = {
+        f"negative_class_accuracy.top{top}": metrics.negative_class_hits(p, q, a, b, top=top) for top in NEGATIVE_TOPS
+    }
+    figures["positive_drop"] = (metrics.class_change(before, after, every_a) < 0).double()
+    figures["change.positive"] = metrics.class_change(p, q, every_a)
+    figures["change.negative"] = metrics.class_change(p, q, b)
+    for top in NEGATIVE_TOPS:
+        hits = metrics.negative_class_hits(before, after, a, b, top=top)
+        figures[f"log_probability.negative_class_accuracy.top{top}"] = hits
+    figures["log_probability.change.positive"] = metrics.class_change(before, after, every_a)
+    figures["log_probability.change.negative"] = metrics.class_change(before, after, b)
+    return figures
+
+
+def _words(regions: Regions, question: Question, truth: Truth) -> dict[str, torch.Tensor]:
+    """Figures (B, N, k) of what regions show and words say; with true boxes only where the class is right."""
+    words, boxes = regions.attributes, regions.boxes.double()
+    apart = metrics.separating_words(truth.table, question.positive, question.negative)
+    iou = metrics.attribute_iou(boxes, truth.boxes)
+    figures = {
+        f"concept_accuracy.top{top}": metrics.concept_hits(iou, truth.known, words, top=top) for top in CONCEPT_TOPS
+    }
+    figures["right_box"] = metrics.right_box(iou, truth.known, words)
+    figures["true_box_iou"] = metrics.true_box_iou(iou, truth.known, apart)
+    figures["pointing"] = metrics.pointing(boxes, truth.boxes, truth.known, apart)
+    right = (question.positive == truth.labels)[:, None, None]
+    figures = {name: torch.where(right, values, torch.nan) for name, values in figures.items()}
+    figures["word_in_class"] = metrics.word_in_class(truth.table, question.positive, words)
+    figures["word_separates"] = metrics.word_separates(apart, words)
+    return figures

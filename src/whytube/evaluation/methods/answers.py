@@ -1,0 +1,69 @@
+"""What methods share: words drawn at random, chance that depends on the clip alone, answers laid out as Regions."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from whytube.explainer.regions import Regions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def clip_chances(clips: torch.Tensor, name: str, seed: int) -> list[np.random.Generator]:
+    """One generator per clip (B, 3, T, H, W), the same for the same clip in any batch, method name and seed."""
+    coarse = (clips[:, :, :, ::7, ::7] * 255).round().to(torch.uint8).cpu().numpy()
+    own = zlib.crc32(name.encode())
+    return [np.random.default_rng([seed, own, zlib.crc32(clip.tobytes())]) for clip in coarse]
+
+
+def random_words(chances: Sequence[np.random.Generator], suited: torch.Tensor, k: int) -> torch.Tensor:
+    """K different words per clip and negative in random order: suited (B, N, S) -> (B, N, k), -1 past the last one.
+
+    suited: bool, or integers: words with a larger one come first, those with 0 never.
+    """
+    _, negatives, words = suited.shape
+    noise = torch.from_numpy(np.stack([rng.random((negatives, words)) for rng in chances])).to(suited.device)
+    ranked = (suited + noise).masked_fill(suited <= 0, -torch.inf)
+    value, place = ranked.topk(min(k, words), dim=-1)
+    drawn = torch.where(value > -torch.inf, place, -1)
+    return torch.nn.functional.pad(drawn, (0, k - drawn.shape[-1]), value=-1)
+
+
+def as_regions(
+    boxes: torch.Tensor, attributes: torch.Tensor, exists: torch.Tensor, scores: torch.Tensor | None = None
+) -> Regions:
+    """Lay out answers best first: boxes (B, N, k, T, 4), attributes (B, N, k), exists (B, N, k) bool.
+
+    Where one does not exist it is padding; without scores an answer's is minus its rank.
+    """
+    if scores is None:
+        scores = -torch.arange(boxes.shape[2], device=boxes.device, dtype=torch.float32).expand(exists.shape)
+    return Regions(
+        boxes=torch.where(exists[..., None, None], boxes, 0).float(),
+        attributes=torch.where(exists, attributes, -1),
+        scores=torch.where(exists, scores, -torch.inf),
+    )
+
+
+def path_boxes(
+    cells: torch.Tensor, form: tuple[float, float], *, grid: tuple[int, int], frames: int, size: tuple[int, int]
+) -> torch.Tensor:
+    """Boxes of paths on a grid in pixels of the clip: cells (..., t, 3) -> (..., T, 4), zeros outside the path.
+
+    form: (height, width) of the box in cells, centred on the cell's centre and clipped to the frame. grid: (H, W) in
+    cells. frames: T of the clip; with fewer steps t an element covers the frames of its step. size: (H, W) in pixels.
+    """
+    steps = cells.shape[-2]
+    cells = cells[..., torch.arange(frames, device=cells.device) * steps // frames, :]
+    edges = torch.tensor(size, dtype=torch.float32, device=cells.device)
+    pitch = edges / torch.tensor(grid, device=cells.device)
+    centre = (cells[..., 1:] + 0.5) * pitch
+    half = torch.tensor(form, dtype=torch.float32, device=cells.device) * pitch / 2
+    low, high = (centre - half).clamp_min(0), torch.minimum(centre + half, edges)
+    boxes = torch.cat([low.flip(-1), high.flip(-1)], dim=-1)
+    return torch.where(cells[..., :1] >= 0, boxes, 0)

@@ -1,0 +1,113 @@
+"""Controls: what remains of a method's figures when its tube, or its word, is left to chance.
+
+The paper's concept accuracy is what a random tube with a present word reaches, and a bigger region moves a classifier
+more than a smaller one. So every method is to be read beside a random tube of its own areas, and its words beside
+random and shuffled ones on its own tubes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
+from whytube.evaluation.methods.baselines import SIDE
+from whytube.explainer.regions import Regions
+from whytube.tubes import random_tube
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whytube.explainer.regions import Method, Question
+
+
+@dataclass(frozen=True, eq=False)
+class RandomTube:
+    """A box that drifts at random, with a random word of the positive class.
+
+    table: (C, S) bool. like: a method whose boxes are matched in size, frame by frame; it is asked the same question.
+    side: without `like`, of a square box in all frames, as a share of the frame's shorter side.
+    """
+
+    table: torch.Tensor
+    like: Method | None = None
+    side: float = SIDE
+    seed: int = 0
+    name: str = "random-tube"
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with k tubes of their own and k words, again from the first when they run out."""
+        clips, shape = question.clips, (*question.negative.shape, k)
+        chances = clip_chances(clips, self.name, self.seed)
+        sides = self._sides(question, k)
+        frame = (clips.shape[-2], clips.shape[-1])
+        boxes = np.stack([_drifting(sides[place], frame, chances[place[0]]) for place in np.ndindex(shape)])
+        tubes = torch.from_numpy(boxes.reshape(*shape, clips.shape[2], 4)).to(clips.device)
+        present = self.table.to(clips.device)[question.positive][:, None].expand(*shape[:2], -1)
+        drawn = random_words(chances, present, k)
+        turn = torch.arange(k, device=clips.device) % (drawn >= 0).sum(-1, keepdim=True).clamp_min(1)
+        return as_regions(tubes, drawn.gather(-1, turn), torch.from_numpy(sides.any((-1, -2))).to(clips.device))
+
+    def _sides(self, question: Question, k: int) -> NDArray[np.float64]:
+        """Height and width of the boxes, (B, N, k, T, 2); 0 where there is none."""
+        frames, height, width = question.clips.shape[2:]
+        if self.like is None:
+            return np.full((*question.negative.shape, k, frames, 2), self.side * min(height, width))
+        boxes = self.like(question, k).boxes.double().cpu().numpy()
+        inside = boxes.clip(0, [width, height, width, height])
+        sides: NDArray[np.float64] = (inside[..., 2:] - inside[..., :2])[..., ::-1]
+        return np.where((sides > 0).all(-1, keepdims=True), sides, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWord:
+    """Another method's tubes with random words: of all attributes, or of the positive class's where `present`."""
+
+    like: Method
+    table: torch.Tensor
+    present: bool = False
+    seed: int = 0
+    name: str = "random-attribute"
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the same tubes in the same order."""
+        regions = self.like(question, k)
+        row = self.table.to(question.clips.device)[question.positive]
+        suited = row if self.present else torch.ones_like(row)
+        chances = clip_chances(question.clips, self.name, self.seed)
+        words = random_words(chances, suited[:, None].expand(*question.negative.shape, -1), k)
+        return Regions(regions.boxes, torch.where(regions.scores > -torch.inf, words, -1), regions.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledWords:
+    """Another method's answers with every word exchanged for a fixed other one: its concept figures must fall.
+
+    attributes: S, the number of words.
+    """
+
+    like: Method
+    attributes: int
+    seed: int = 0
+    name: str = "shuffled-attributes"
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the same tubes and exchanged words."""
+        regions = self.like(question, k)
+        other = self.exchange().to(regions.attributes.device)
+        words = torch.where(regions.attributes >= 0, other[regions.attributes.clamp_min(0)], -1)
+        return Regions(regions.boxes, words, regions.scores)
+
+    def exchange(self) -> torch.Tensor:
+        """Word -> the word said in its place, (S,): one round trip through all words, so that none stays."""
+        order = torch.from_numpy(np.random.default_rng(self.seed).permutation(self.attributes))
+        return torch.empty_like(order).scatter(0, order, order.roll(1))
+
+
+def _drifting(sides: NDArray[np.float64], frame: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Boxes (T, 4) of the given heights and widths (T, 2), drifting inside the frame; zeros where they are 0."""
+    there = np.flatnonzero(sides.all(-1))
+    return random_tube(frame, sides[there], there, rng=rng).at(np.arange(len(sides)))

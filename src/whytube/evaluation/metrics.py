@@ -1,0 +1,175 @@
+"""What a region is worth, case by case: the metrics of the paper's section 4.1 and their controls.
+
+A case is (clip, negative class, rank of the region); tensors are (B, N, k) over cases, floating point, NaN where a
+figure is not defined. Two decisions hold everywhere:
+
+- Ties: where several classes or attributes share a value, a hit counts as the chance of a hit when ties are broken at
+  random. An entity's box belongs to all its attributes, so a tube that lies on it cannot tell them apart.
+- Empties: a region without volume hits nothing, and a word whose box the region does not touch is no hit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.checks import check_int
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+
+def expected_top(
+    values: torch.Tensor, target: torch.Tensor, *, top: int, among: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Chance that `target` is among the `top` largest values, ties broken at random.
+
+    values: (..., M). target: (...) places in M; -1 is never a hit. among: (..., M) bool, which places take part.
+    """
+    check_int(top, "top", 1)
+    taking = torch.ones_like(values, dtype=torch.bool) if among is None else among.expand_as(values)
+    place = target.clamp_min(0)[..., None]
+    own = values.gather(-1, place)
+    better = (taking & (values > own)).sum(-1)
+    tied = (taking & (values == own)).sum(-1).clamp_min(1)
+    chance = ((top - better) / tied).clamp(0, 1)
+    return torch.where((target >= 0) & taking.gather(-1, place)[..., 0], chance, 0).double()
+
+
+def negative_class_hits(
+    before: torch.Tensor, after: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, *, top: int
+) -> torch.Tensor:
+    """Negative class accuracy: whether the class asked about is among the `top` that gain most by the masking.
+
+    before: (B, C) probabilities, or their logarithms. after: (..., B, N, k, C), the same once the region is masked.
+    positive: (B,). negative: (B, N). All classes but the positive one are ranked: (..., B, N, k).
+    """
+    change = after - before[:, None, None]
+    among = torch.ones_like(before, dtype=torch.bool).scatter(1, positive[:, None], False)
+    target = negative[..., None].expand(change.shape[:-1])
+    return expected_top(change, target, top=top, among=among[:, None, None])
+
+
+def class_change(before: torch.Tensor, after: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """How the value of one class per case changes: (B, C), (..., B, N, k, C) and classes (B, N) -> (..., B, N, k)."""
+    change = after - before[:, None, None]
+    place = classes[..., None].expand(change.shape[:-1])[..., None]
+    return change.gather(-1, place)[..., 0]
+
+
+def annotated_boxes(
+    boxes: Sequence[Mapping[str, np.ndarray]], attributes: Sequence[str], *, frames: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Annotated boxes (B, S, T, 4), zeros where there is none, and which attribute has any, (B, S) bool."""
+    places = {word: place for place, word in enumerate(attributes)}
+    found = torch.zeros(len(boxes), len(attributes), frames, 4, dtype=torch.float64)
+    for b, of_clip in enumerate(boxes):
+        for word, track in of_clip.items():
+            if word in places:
+                found[b, places[word]] = torch.as_tensor(track, dtype=torch.float64)
+    return found, (box_areas(found) > 0).any(-1)
+
+
+def box_areas(boxes: torch.Tensor) -> torch.Tensor:
+    """Areas of boxes x1 y1 x2 y2 in pixels: (..., 4) -> (...)."""
+    sides = (boxes[..., 2:] - boxes[..., :2]).clamp_min(0)
+    return sides[..., 0] * sides[..., 1]
+
+
+def region_iou(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Spatio-temporal IoU of tubes (..., T, 4) and (..., T, 4), broadcast; 0 where a tube has no volume."""
+    common = torch.cat([torch.maximum(a, b)[..., :2], torch.minimum(a, b)[..., 2:]], dim=-1)
+    shared = box_areas(common).sum(-1)
+    union = box_areas(a).sum(-1) + box_areas(b).sum(-1) - shared
+    return torch.where(union > 0, shared / union.clamp_min(1e-9), 0)
+
+
+def attribute_iou(regions: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    """IoU of regions (B, N, k, T, 4) with every attribute's boxes (B, S, T, 4): (B, N, k, S).
+
+    Only frames with an annotated box of any attribute count: where nobody drew boxes, none can be missed.
+    """
+    drawn = (box_areas(boxes) > 0).any(1)[:, None, None, :, None]
+    seen = torch.where(drawn, regions.to(boxes.dtype), 0)
+    return region_iou(seen[:, :, :, None], boxes[:, None, None])
+
+
+def concept_hits(iou: torch.Tensor, known: torch.Tensor, words: torch.Tensor, *, top: int) -> torch.Tensor:
+    """Concept accuracy: whether the region's word is among the `top` annotated attributes by IoU with the region.
+
+    iou: (B, N, k, S). known: (B, S), the attributes annotated in the clip. words: (B, N, k), -1 for none.
+    Returns (B, N, k): 0 for a word that is not annotated or whose box is not touched, NaN for a clip without boxes.
+    """
+    touched = iou.gather(-1, words.clamp_min(0)[..., None])[..., 0] > 0
+    hits = expected_top(iou, words, top=top, among=known[:, None, None]) * touched
+    return _defined(hits, known.any(1))
+
+
+def right_box(iou: torch.Tensor, known: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    """Whether no box overlaps the region more than its word's does: (B, N, k), empties as in `concept_hits`.
+
+    Unlike concept accuracy at top-1 it can reach 1 where the attributes of an entity share a box.
+    """
+    own = iou.gather(-1, words.clamp_min(0)[..., None])[..., 0]
+    best = torch.where(known[:, None, None], iou, 0).amax(-1)
+    known_word = known[:, None, None].expand(iou.shape).gather(-1, words.clamp_min(0)[..., None])[..., 0]
+    return _defined(((words >= 0) & known_word & (own > 0) & (own >= best)).double(), known.any(1))
+
+
+def separating_words(table: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
+    """Attributes that A has and B lacks, S(A) minus S(B): table (C, S), (B,), (B, N) -> bool (B, N, S)."""
+    return table[positive][:, None] & ~table[negative]
+
+
+def true_box_iou(iou: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:
+    """IoU with the nearest box of a separating attribute, (B, N, k); NaN where none is annotated."""
+    answers = separating & known[:, None]
+    best = torch.where(answers[:, :, None], iou, 0).amax(-1)
+    return torch.where(answers.any(-1)[..., None], best, torch.nan)
+
+
+def pointing(regions: torch.Tensor, boxes: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:
+    """Share of the region's frames in which its centre lies in the box of a separating attribute.
+
+    regions: (B, N, k, T, 4). boxes: (B, S, T, 4). Returns (B, N, k), NaN where no separating attribute is annotated.
+    """
+    x, y = ((regions[..., None, :, i] + regions[..., None, :, i + 2]) / 2 for i in (0, 1))  # (B, N, k, 1, T)
+    x1, y1, x2, y2 = boxes[:, None, None].unbind(-1)  # (B, 1, 1, S, T)
+    answers = separating & known[:, None]
+    inside = (x >= x1) & (x < x2) & (y >= y1) & (y < y2) & answers[:, :, None, :, None]
+    there = box_areas(regions) > 0
+    hits = (inside.any(3) & there).sum(-1) / there.sum(-1).clamp_min(1)
+    return torch.where(answers.any(-1)[..., None], hits.double(), torch.nan)
+
+
+def word_in_class(table: torch.Tensor, positive: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    """Whether the word is one of the positive class's, S(A): (B, N, k), 0 for no word."""
+    row = table[positive][:, None, None].expand(*words.shape, -1)
+    return ((words >= 0) & row.gather(-1, words.clamp_min(0)[..., None])[..., 0]).double()
+
+
+def word_separates(separating: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    """Whether A has the word and B lacks it: (B, N, S), (B, N, k) -> (B, N, k), NaN where there is no such word."""
+    hits = (words >= 0) & separating.gather(-1, words.clamp_min(0))
+    return torch.where(separating.any(-1)[..., None], hits.double(), torch.nan)
+
+
+def tube_area(regions: torch.Tensor, *, size: tuple[int, int]) -> torch.Tensor:
+    """Share of the clip's pixels inside the region: (..., T, 4) -> (...), at frames of `size` (height, width)."""
+    height, width = size
+    edges = regions.new_tensor([width, height, width, height])
+    inside = torch.minimum(regions.clamp_min(0), edges)
+    return box_areas(inside).mean(-1) / (height * width)
+
+
+def tube_frames(regions: torch.Tensor) -> torch.Tensor:
+    """Share of the clip's frames in which the region has a box: (..., T, 4) -> (...)."""
+    return (box_areas(regions) > 0).double().mean(-1)
+
+
+def _defined(values: torch.Tensor, clips: torch.Tensor) -> torch.Tensor:
+    """Values (B, N, k) where clips (B,) holds, else NaN."""
+    return torch.where(clips[:, None, None], values, torch.nan)

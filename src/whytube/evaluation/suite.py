@@ -1,0 +1,147 @@
+"""The suite: ask every method the same questions about the same clips, and judge the answers alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.benchmark.measure import provenance
+from whytube.checks import check_choice, check_int, fail
+from whytube.classifiers.base import evaluating
+from whytube.data.source import clips_to_take
+from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
+from whytube.evaluation.metrics import annotated_boxes
+from whytube.evaluation.record import clip_records
+from whytube.evaluation.summary import means_with_intervals, summarise
+from whytube.explainer.regions import Question
+from whytube.tubes import FILLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import ClipBatch, Source
+    from whytube.explainer.regions import Method
+
+JUDGING_FILLS = ("mean", "blur", "freeze")
+"""What regions are masked with. The paper's is "zero"; add it to compare to the letter."""
+
+
+@dataclass
+class _Tally:
+    """What was found about one method so far."""
+
+    figures: list[dict[str, torch.Tensor]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, figures: dict[str, torch.Tensor], records: list[dict[str, Any]]) -> None:
+        self.figures.append({name: values.cpu() for name, values in figures.items()})
+        self.records += records
+
+    def summary(self, *, frames: int, seed: int, clips: bool) -> dict[str, Any]:
+        figures = {name: torch.cat([part[name] for part in self.figures]) for name in self.figures[0]}
+        return summarise(figures, frames=frames, seed=seed) | {"clips": self.records if clips else None}
+
+
+def evaluate(
+    methods: Sequence[Method],
+    classifier: VideoClassifier,
+    source: Source,
+    *,
+    split: str = "test",
+    count: int | None = None,
+    negatives: int = 3,
+    k: int = 1,
+    fills: Sequence[str] = JUDGING_FILLS,
+    device: torch.device | str = "cpu",
+    batch_size: int = 16,
+    seed: int = 0,
+    clips: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Measure methods as in section 4 of the paper, on the first `count` clips of a split (or all).
+
+    Each clip is asked about with the predicted class as the positive and the `negatives` most probable others; every
+    method gives k regions, each is masked with every fill and the classifier run again. Numbers about masked clips are
+    means over the fills, and stand under `fills` for each alone.
+
+    seed: of the intervals; methods have their own. clips: also keep a short record of every clip under `clips`, which
+    is None otherwise. progress: called with the clips done and their number, after every batch.
+
+    Returns what JSON can hold: {"classifier": {"accuracy", ...}, "methods": {name: {"negative_class_accuracy":
+    {"top1", "top3"}, "positive_drop", "concept_accuracy": {"top1", "top3", "top5"}, "tube_area", "tube_frames", ...,
+    "intervals": the same tree with [low, high]}}, "provenance"}; None where a number is not defined.
+    """
+    _check(methods, classifier, source, fills)
+    check_int(negatives, "negatives", 1, len(classifier.classes) - 1)
+    check_int(k, "k", 1)
+    check_int(batch_size, "batch_size", 1)
+    total = clips_to_take(source, split, count)
+    tallies: dict[str, _Tally] = {method.name: _Tally() for method in methods}
+    right: list[torch.Tensor] = []
+    classifier.to(device)
+    with evaluating(classifier):
+        for start in range(0, total, batch_size):
+            indices = range(start, min(start + batch_size, total))
+            question, truth = _ask(classifier, source, source.batch(split, indices, device), negatives)
+            right.append((question.positive == truth.labels).double().cpu())
+            for method in methods:
+                regions = method(question, k)
+                check_regions(regions, question, k, name=method.name)
+                after = masked_log_probabilities(
+                    classifier, question, regions.boxes, fills=fills, batch_size=batch_size
+                )
+                figures = judge(regions, question, truth, after=after, fills=fills)
+                records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []
+                tallies[method.name].add(figures, records)
+            if progress is not None:
+                progress(indices.stop, total)
+    settings = {"data": _described(source), "split": split, "clips": total, "negatives": negatives, "k": k}
+    return {
+        "classifier": _classifier(classifier, torch.cat(right), seed),
+        "methods": {
+            name: tally.summary(frames=classifier.frames, seed=seed, clips=clips) for name, tally in tallies.items()
+        },
+        "provenance": provenance(torch.device(device), seed=seed) | {"settings": settings | {"fills": list(fills)}},
+    }
+
+
+def _check(methods: Sequence[Method], classifier: VideoClassifier, source: Source, fills: Sequence[str]) -> None:
+    names = [method.name for method in methods]
+    if not names or len(set(names)) < len(names):
+        raise fail("methods", "at least one, each with a name of its own", names)
+    if tuple(source.classes) != tuple(classifier.classes):
+        raise fail("source", f"of the classifier's classes, {list(classifier.classes)}", list(source.classes))
+    if not fills:
+        raise fail("fills", f"at least one of {', '.join(FILLS)}", "none")
+    for fill in fills:
+        check_choice(fill, "fills", FILLS)
+
+
+@torch.no_grad()
+def _ask(classifier: VideoClassifier, source: Source, batch: ClipBatch, negatives: int) -> tuple[Question, Truth]:
+    features = classifier.features(batch.clips)
+    ranked = features.logits.argsort(dim=1, descending=True, stable=True)
+    found = getattr(batch, "boxes", None)
+    question = Question(batch.clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives], found)
+    tracks = found if found is not None else [{}] * len(batch.clips)
+    boxes, known = annotated_boxes(tracks, source.attributes, frames=batch.clips.shape[2])
+    device = batch.clips.device
+    return question, Truth(batch.labels, source.table.to(device), boxes.to(device), known.to(device))
+
+
+def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> dict[str, Any]:
+    means, intervals = means_with_intervals({"accuracy": right[:, None]}, seed=seed)
+    return {
+        "accuracy": means["accuracy"],
+        "interval": intervals["accuracy"],
+        "classes": len(classifier.classes),
+        "architecture": classifier.architecture,
+        "settings": classifier.settings,
+    }
+
+
+def _described(source: Source) -> str:
+    return repr(source) if is_dataclass(source) else type(source).__name__

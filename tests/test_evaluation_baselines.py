@@ -1,0 +1,69 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from toy_squares import WORDS, Squares, ask
+from whytube.errors import ArgumentError
+from whytube.evaluation.methods import METHODS, Centre, DetectorBox, TrueBox, make_methods
+
+
+def test_centre_is_the_papers_square():
+    question, _ = ask(2)
+    regions = Centre(WORDS)(question, 3)
+    assert regions.boxes.shape == (2, 2, 3, 4, 4)
+    half = 32 / 112 * 32 / 2
+    assert regions.boxes[0, 0, 0, 0].tolist() == pytest.approx([16 - half, 16 - half, 16 + half, 16 + half])
+    assert (regions.boxes == regions.boxes[0, 0, 0, 0]).all()
+    assert all(len(set(words.tolist())) == 3 for words in regions.attributes.flatten(0, 1))
+
+
+def test_centre_runs_out_of_words():
+    regions = Centre(WORDS)(ask(1)[0], 6)
+    assert (regions.attributes[..., 4:] == -1).all()
+    assert regions.scores[..., 4:].isneginf().all()
+    assert (regions.boxes[:, :, 4:] == 0).all()
+
+
+def test_true_box_is_what_a_has_and_b_lacks():
+    question, shown = ask(3)
+    # Clip 0 is red with a green square; blue has a red square too, so only "green square" separates them.
+    question = replace(question, positive=torch.tensor([0, 1, 2]), negative=torch.tensor([[2], [0], [1]]))
+    regions = TrueBox(WORDS, Squares.table)(question, 2)
+    assert regions.attributes[:, 0].tolist() == [[1, -1], [2, -1], [0, -1]]
+    for b, word in enumerate((1, 2, 0)):
+        assert np.allclose(regions.boxes[b, 0, 0].numpy(), shown.boxes[b][WORDS[word]])
+    assert (regions.boxes[:, :, 1] == 0).all()
+
+
+def test_true_box_has_no_answer_where_nothing_is_annotated():
+    question, _ = ask(1)
+    question = replace(question, positive=torch.tensor([3]), negative=torch.tensor([[0, 1]]))
+    regions = TrueBox(WORDS, Squares.table)(question, 1)
+    assert (regions.attributes == -1).all()
+    assert regions.scores.isneginf().all()
+
+
+def test_detector_box_does_not_care_for_the_question():
+    question, shown = ask(3, negatives=3)
+    regions = DetectorBox(WORDS)(question, 1)
+    assert (regions.boxes == regions.boxes[:, :1]).all()
+    for b in range(3):
+        assert any(np.allclose(regions.boxes[b, 0, 0].numpy(), track) for track in shown.boxes[b].values())
+    assert (regions.attributes >= 0).all()
+
+
+def test_boxes_are_needed():
+    question = replace(ask(1)[0], boxes=None)
+    for method in (TrueBox(WORDS, Squares.table), DetectorBox(WORDS)):
+        with pytest.raises(ArgumentError, match="these clips have no annotated boxes"):
+            method(question, 1)
+
+
+def test_methods_by_name():
+    made = make_methods(METHODS, object(), Squares(), seed=3)
+    assert [method.name for method in made] == list(METHODS)
+    assert all(method.seed == 3 for method in made)
+    with pytest.raises(ArgumentError, match=r"unknown method 'grad-can'\. Did you mean 'grad-cam'"):
+        make_methods(["grad-can"], object(), Squares())

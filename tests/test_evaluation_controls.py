@@ -1,0 +1,79 @@
+import pytest
+import torch
+
+from toy_squares import WORDS, Squares, ask
+from whytube.evaluation.methods import Centre, RandomTube, RandomWord, ShuffledWords, TrueBox
+from whytube.evaluation.metrics import box_areas, tube_frames
+from whytube.explainer.regions import Regions
+
+
+class Short:
+    """A tube of growing boxes in frames 1 and 2; the second answer does not exist."""
+
+    name = "short"
+
+    def __call__(self, question, k):
+        shape = (*question.negative.shape, k)
+        boxes = torch.zeros(*shape, question.clips.shape[2], 4)
+        boxes[:, :, 0, 1] = torch.tensor([-2.0, 0, 4, 3])
+        boxes[:, :, 0, 2] = torch.tensor([0.0, 0, 6, 5])
+        words = torch.full(shape, -1)
+        words[..., 0] = 2
+        return Regions(boxes, words, torch.where(words >= 0, 1.0, -torch.inf))
+
+
+def test_random_tube_stays_in_the_frame_with_a_present_word():
+    question, _ = ask(3)
+    regions = RandomTube(Squares.table)(question, 4)
+    assert regions.boxes.shape == (3, 2, 4, 4, 4)
+    assert (regions.boxes >= 0).all()
+    assert (regions.boxes <= 32).all()
+    assert box_areas(regions.boxes).flatten().tolist() == pytest.approx([(32 * 32 / 112) ** 2] * 96, rel=1e-4)
+    assert len(regions.boxes.flatten(0, 2).unique(dim=0)) == 24, "every answer has a tube of its own"
+    rows = Squares.table[question.positive][:, None].expand(3, 2, 4)
+    assert rows.gather(2, regions.attributes).all()
+    assert regions.attributes[0, 0].unique().numel() == 2, "two words are present, and both are said"
+
+
+def test_random_tube_matches_areas_frame_by_frame():
+    question, _ = ask(2)
+    regions = RandomTube(Squares.table, like=Short())(question, 2)
+    wanted = torch.tensor([0.0, 12, 30, 0])
+    assert torch.allclose(box_areas(regions.boxes[:, :, 0]), wanted.expand(2, 2, 4), atol=1e-3)
+    assert (tube_frames(regions.boxes[:, :, 1]) == 0).all()
+    assert (regions.attributes[:, :, 1] == -1).all()
+    assert regions.scores[:, :, 1].isneginf().all()
+
+
+def test_a_control_is_the_same_in_any_batch():
+    few, many = ask(1)[0], ask(3)[0]
+    method = RandomTube(Squares.table, seed=2)
+    assert torch.equal(method(few, 1).boxes, method(many, 1).boxes[:1])
+    assert not torch.equal(RandomTube(Squares.table, seed=3)(few, 1).boxes, method(few, 1).boxes)
+
+
+def test_random_words_leave_the_tube():
+    question, _ = ask(3)
+    regions = RandomWord(Short(), Squares.table, present=True)(question, 2)
+    assert torch.equal(regions.boxes, Short()(question, 2).boxes)
+    assert Squares.table[question.positive][:, None].expand(3, 2, 4).gather(2, regions.attributes[..., :1]).all()
+    assert (regions.attributes[..., 1] == -1).all(), "what does not exist has no word"
+    said = RandomWord(Centre(WORDS), Squares.table)(question, 4).attributes
+    assert said.sort(-1).values.tolist() == [[[0, 1, 2, 3]] * 2] * 3
+
+
+def test_shuffled_words_are_all_wrong():
+    question, _ = ask(3)
+    method = ShuffledWords(TrueBox(WORDS, Squares.table), len(WORDS), seed=1)
+    true, said = TrueBox(WORDS, Squares.table)(question, 2), method(question, 2)
+    assert torch.equal(true.boxes, said.boxes)
+    assert ((true.attributes == said.attributes) == (true.attributes == -1)).all()
+    assert (said.attributes[true.attributes >= 0] >= 0).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 22])
+def test_exchange_moves_every_word(count):
+    for seed in range(5):
+        other = ShuffledWords(Short(), count, seed=seed).exchange()
+        assert sorted(other.tolist()) == list(range(count))
+        assert (other != torch.arange(count)).all()

@@ -1,0 +1,116 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toy_squares import WORDS, Adder, Squares, ask
+from whytube.errors import ArgumentError
+from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
+from whytube.evaluation.methods import Centre, TrueBox
+from whytube.evaluation.metrics import annotated_boxes
+from whytube.explainer.regions import Regions, box_masks
+from whytube.tubes import erase
+
+RED, GREEN, BLUE, PLAIN = range(4)
+
+
+def truth_of(shown):
+    return Truth(shown.labels, Squares.table, *annotated_boxes(shown.boxes, WORDS, frames=4))
+
+
+def true_boxes(question, shown, words):
+    """One region per negative: the box of a word, for the first clip."""
+    tracks = torch.stack([torch.from_numpy(shown.boxes[0][WORDS[word]]) for word in words])
+    return Regions(tracks[None, :, None].float(), torch.tensor(words)[None, :, None], torch.zeros(1, len(words), 1))
+
+
+def judged(question, shown, regions, fills=("zero",)):
+    after = masked_log_probabilities(Adder().eval(), question, regions.boxes, fills=fills, batch_size=4)
+    return judge(regions, question, truth_of(shown), after=after, fills=fills)
+
+
+def test_masking_is_really_done():
+    question, _ = ask(3)
+    model, fills = Adder().eval(), ("zero", "mean", "blur")
+    regions = TrueBox(WORDS, Squares.table)(question, 2)
+    after = masked_log_probabilities(model, question, regions.boxes, fills=fills, batch_size=2)
+    assert after.shape == (3, 3, 2, 2, 4)
+    for f, fill in enumerate(fills):
+        for b in range(3):
+            for n in range(2):
+                mask = box_masks(regions.boxes[b, n, 0], (32, 32))[None]
+                expected = model(erase(question.clips[b : b + 1], mask, fill=fill))[0].log_softmax(0)
+                assert torch.allclose(after[f, b, n, 0], expected.double(), atol=1e-5)
+
+
+def test_equal_regions_are_masked_once():
+    question, _ = ask(3)
+    model = Adder().eval()
+    regions = Centre(WORDS)(question, 2)
+    masked_log_probabilities(model, question, regions.boxes, fills=("zero", "mean"), batch_size=16)
+    assert model.seen == 3 * 2
+
+
+def test_masking_the_red_square_speaks_for_green():
+    question, shown = ask(1)
+    question = replace(question, positive=torch.tensor([RED]), negative=torch.tensor([[GREEN, BLUE, PLAIN]]))
+    figures = judged(question, shown, true_boxes(question, shown, [0, 0, 0]))
+    top1 = figures["log_probability.negative_class_accuracy.top1"]
+    assert top1.flatten().tolist() == [1, 0, 0], "only green also loses an objection"
+    assert figures["log_probability.change.positive"].max() < 0
+    assert figures["positive_drop"].tolist() == [[[1], [1], [1]]]
+    figures = judged(question, shown, true_boxes(question, shown, [1, 1, 1]))
+    assert figures["positive_drop"].sum() == 0, "without the green square red is more probable"
+    assert figures["change.positive"].min() > 0
+
+
+def test_headline_is_the_mean_over_fills():
+    question, shown = ask(3)
+    regions = TrueBox(WORDS, Squares.table)(question, 1)
+    figures = judged(question, shown, regions, fills=("zero", "freeze"))
+    for name in ("negative_class_accuracy.top1", "positive_drop", "log_probability.change.negative"):
+        both = (figures[f"fills.zero.{name}"] + figures[f"fills.freeze.{name}"]) / 2
+        assert torch.allclose(figures[name], both)
+
+
+def test_no_region_hits_nothing():
+    question, shown = ask(1)
+    nothing = Regions(torch.zeros(1, 2, 1, 4, 4), torch.full((1, 2, 1), -1), torch.full((1, 2, 1), -torch.inf))
+    figures = judged(question, shown, nothing)
+    for name in ("answered", "negative_class_accuracy.top3", "positive_drop", "concept_accuracy.top5", "right_box"):
+        assert figures[name].tolist() == [[[0], [0]]], name
+    assert figures["tube_area"].isnan().all()
+    assert figures["tube_frames"].isnan().all()
+
+
+def test_a_frozen_single_frame_changes_nothing():
+    question, shown = ask(1, negatives=3)
+    regions = true_boxes(question, shown, [0, 0, 0])
+    regions.boxes[..., 1:, :] = 0
+    figures = judged(question, shown, regions, fills=("freeze",))
+    assert (figures["change.positive"] == 0).all()
+    assert (figures["positive_drop"] == 0).all()
+    assert figures["negative_class_accuracy.top1"].flatten().tolist() == pytest.approx([1 / 3] * 3), "all classes tie"
+
+
+def test_words_are_judged_where_the_class_is_right():
+    question, shown = ask(1)
+    regions = true_boxes(question, shown, [0, 1])
+    figures = judged(question, shown, regions)
+    assert figures["concept_accuracy.top1"].tolist() == [[[1], [1]]]
+    assert figures["word_in_class"].tolist() == [[[1], [1]]]
+    assert figures["tube_area"].flatten().tolist() == pytest.approx([64 / 1024] * 2)
+    wrong = replace(question, positive=torch.tensor([BLUE]), negative=torch.tensor([[RED, GREEN]]))
+    figures = judged(wrong, shown, regions)
+    for name in ("concept_accuracy.top1", "right_box", "true_box_iou", "pointing"):
+        assert figures[name].isnan().all(), name
+    assert figures["word_in_class"].tolist() == [[[1], [0]]]
+
+
+def test_a_method_must_keep_its_promise():
+    question, _ = ask(2)
+    regions = Centre(WORDS)(question, 1)
+    check_regions(regions, question, 1, name="centre")
+    expected = r"`boxes of 'centre'` must be of shape \(2, 2, 2, 4, 4\), got \(2, 2, 1, 4, 4\)"
+    with pytest.raises(ArgumentError, match=expected):
+        check_regions(regions, question, 2, name="centre")

@@ -1,0 +1,178 @@
+"""Metrics on cases small enough to work out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from whytube.errors import ArgumentError
+from whytube.evaluation import metrics
+from whytube.tubes import Tube, tube_iou
+
+A, B, C, D = range(4)
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def still(box, frames=2):
+    return torch.tensor(box, dtype=torch.float64).expand(frames, 4)
+
+
+def test_expected_top_ranks():
+    values = tensor([0.1, 0.5, 0.3])
+    hits = [[float(metrics.expected_top(values, torch.tensor(t), top=top)) for t in range(3)] for top in (1, 2, 3)]
+    assert hits == [[0, 1, 0], [0, 1, 1], [1, 1, 1]]
+
+
+def test_expected_top_breaks_ties_at_random():
+    values = tensor([2.0, 1.0, 1.0, 1.0, 0.0])
+    chance = [float(metrics.expected_top(values, torch.tensor(2), top=top)) for top in (1, 2, 3, 4)]
+    assert chance == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    rng = np.random.default_rng(0)
+    drawn = [2 in np.lexsort((rng.random(5), -values.numpy()))[:2] for _ in range(4000)]
+    assert np.mean(drawn) == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_expected_top_over_some_places():
+    values, among = tensor([9.0, 1.0, 2.0]), torch.tensor([False, True, True])
+    assert metrics.expected_top(values, torch.tensor(2), top=1, among=among) == 1
+    assert metrics.expected_top(values, torch.tensor(0), top=3, among=among) == 0, "does not take part"
+    assert metrics.expected_top(values, torch.tensor(-1), top=3) == 0
+    with pytest.raises(ArgumentError, match="`top` must be an integer of at least 1"):
+        metrics.expected_top(values, torch.tensor(0), top=0)
+
+
+def test_negative_class_hits_leave_out_the_positive():
+    before = tensor([[0.7, 0.2, 0.1, 0.0]])
+    # Asked about B, masking helps C most; asked about C too. The positive's own change never counts.
+    after = tensor([[[[0.8, 0.1, 0.1, 0.0]], [[0.2, 0.3, 0.5, 0.0]]]])
+    positive, negative = torch.tensor([A]), torch.tensor([[B, C]])
+    assert metrics.negative_class_hits(before, after, positive, negative, top=1).tolist() == [[[0], [1]]]
+    assert metrics.negative_class_hits(before, after, positive, negative, top=3).tolist() == [[[1], [1]]]
+    assert metrics.class_change(before, after, negative).flatten().tolist() == pytest.approx([-0.1, 0.4])
+
+
+def test_probability_and_log_probability_rank_differently():
+    before = tensor([[0.7, 0.29, 0.01]])
+    after = tensor([[[[0.6, 0.33, 0.07]]]])
+    positive, negative = torch.tensor([A]), torch.tensor([[B]])
+    assert metrics.negative_class_hits(before, after, positive, negative, top=1) == 0
+    after = tensor([[[[0.6, 0.36, 0.04]]]])
+    assert metrics.negative_class_hits(before, after, positive, negative, top=1) == 1
+    assert metrics.negative_class_hits(before.log(), after.log(), positive, negative, top=1) == 0
+
+
+def test_leading_dimensions_pass_through():
+    before, after = torch.rand(2, 5), torch.rand(3, 2, 4, 1, 5)
+    positive, negative = torch.tensor([0, 1]), torch.tensor([[1, 2, 3, 4], [0, 2, 3, 4]])
+    hits = metrics.negative_class_hits(before, after, positive, negative, top=1)
+    assert hits.shape == (3, 2, 4, 1)
+    assert torch.equal(hits[1], metrics.negative_class_hits(before, after[1], positive, negative, top=1))
+
+
+def test_annotated_boxes():
+    box = np.array([[0, 0, 2, 2], [0, 0, 0, 0]])
+    boxes, known = metrics.annotated_boxes([{"b": box, "unknown": box}, {"a": box * 0}], ("a", "b"), frames=2)
+    assert boxes.shape == (2, 2, 2, 4)
+    assert boxes[0, 1].tolist() == box.tolist()
+    assert known.tolist() == [[False, True], [False, False]], "a track without area is none"
+
+
+def test_region_iou_agrees_with_tubes():
+    rng = np.random.default_rng(0)
+    corners = rng.uniform(0, 8, (6, 3, 2))
+    tracks = np.concatenate([corners, corners + rng.uniform(0, 6, (6, 3, 2))], -1)
+    tracks[2, 0] = 0
+    found = metrics.region_iou(torch.from_numpy(tracks)[:, None], torch.from_numpy(tracks))
+    for i, a in enumerate(tracks):
+        for j, b in enumerate(tracks):
+            assert float(found[i, j]) == pytest.approx(tube_iou(Tube(range(3), a), Tube(range(3), b)))
+    nothing = torch.zeros(3, 4)
+    assert metrics.region_iou(nothing, nothing) == 0
+
+
+def test_frames_that_nobody_annotated_do_not_count():
+    boxes = torch.zeros(1, 2, 3, 4)
+    boxes[0, 0, 1] = torch.tensor([0.0, 0, 4, 4])
+    region = still([0, 0, 4, 4], 3).view(1, 1, 1, 3, 4)
+    assert metrics.attribute_iou(region, boxes).tolist() == [[[[1.0, 0.0]]]]
+
+
+@pytest.fixture
+def scene():
+    """Attributes a and b share a box at the left, c stands right, d is not there; two frames of 8 x 8."""
+    boxes = torch.stack([still([0, 0, 4, 4]), still([0, 0, 4, 4]), still([4, 0, 8, 4]), still([0, 0, 0, 0])])[None]
+    return boxes, torch.tensor([[True, True, True, False]])
+
+
+def regions_of(*boxes):
+    """One clip, one negative, k regions."""
+    return torch.stack([still(box) for box in boxes])[None, None]
+
+
+@pytest.mark.parametrize(
+    ("word", "chances"),
+    [(0, [0.5, 1, 1]), (1, [0.5, 1, 1]), (2, [0, 1, 1]), (3, [0, 0, 0]), (-1, [0, 0, 0])],
+)
+def test_concept_hits_share_a_box_fairly(scene, word, chances):
+    boxes, known = scene
+    iou = metrics.attribute_iou(regions_of([0, 0, 5, 4]), boxes)
+    words = torch.tensor([[[word]]])
+    assert [float(metrics.concept_hits(iou, known, words, top=top)) for top in (1, 3, 5)] == pytest.approx(chances)
+
+
+def test_a_word_must_be_touched(scene):
+    boxes, known = scene
+    words = torch.tensor([[[0, 2, 0]]])
+    iou = metrics.attribute_iou(regions_of([4, 0, 8, 4], [4, 0, 8, 4], [0, 0, 0, 0]), boxes)
+    assert metrics.concept_hits(iou, known, words, top=5).tolist() == [[[0, 1, 0]]]
+    assert metrics.right_box(iou, known, words).tolist() == [[[0, 1, 0]]]
+
+
+def test_right_box_needs_no_luck(scene):
+    boxes, known = scene
+    iou = metrics.attribute_iou(regions_of([0, 0, 5, 4], [0, 0, 5, 4], [0, 0, 5, 4]), boxes)
+    assert metrics.right_box(iou, known, torch.tensor([[[0, 2, 3]]])).tolist() == [[[1, 0, 0]]]
+
+
+def test_clips_without_boxes_have_no_concept(scene):
+    boxes, known = scene
+    iou = metrics.attribute_iou(regions_of([0, 0, 5, 4]), boxes * 0)
+    words = torch.tensor([[[0]]])
+    assert math.isnan(metrics.concept_hits(iou, known & False, words, top=1))
+    assert math.isnan(metrics.right_box(iou, known & False, words))
+
+
+def test_words_and_the_pair_of_classes():
+    table = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=torch.bool)
+    positive, negative = torch.tensor([A]), torch.tensor([[B, C]])
+    apart = metrics.separating_words(table, positive, negative)
+    assert apart.tolist() == [[[False, True, False], [False, False, False]]]
+    words = torch.tensor([[[1, 0, 2, -1], [1, 0, 2, -1]]])
+    assert metrics.word_in_class(table, positive, words).tolist() == [[[1, 1, 0, 0]] * 2]
+    hits = metrics.word_separates(apart, words)
+    assert hits[0, 0].tolist() == [1, 0, 0, 0]
+    assert hits[0, 1].isnan().all(), "C has all that A has: no word can separate"
+
+
+def test_pointing_and_iou_with_the_true_box(scene):
+    boxes, known = scene
+    apart = torch.tensor([[[False, False, True, True]]])
+    regions = regions_of([4, 0, 8, 4], [3, 0, 7, 4], [0, 0, 4, 4], [0, 0, 0, 0])
+    iou = metrics.attribute_iou(regions, boxes)
+    assert metrics.true_box_iou(iou, known, apart)[0, 0].tolist() == pytest.approx([1, 3 / 5, 0, 0])
+    assert metrics.pointing(regions, boxes, known, apart)[0, 0].tolist() == [1, 1, 0, 0]
+    unknown = torch.tensor([[[False, False, False, True]]])
+    assert metrics.true_box_iou(iou, known, unknown).isnan().all()
+    assert metrics.pointing(regions, boxes, known, unknown).isnan().all()
+
+
+def test_area_and_frames():
+    region = torch.zeros(4, 4)
+    region[1] = torch.tensor([-2.0, 0, 4, 4])
+    assert float(metrics.tube_area(region, size=(8, 16))) == pytest.approx(16 / 128 / 4)
+    assert float(metrics.tube_frames(region)) == 0.25
+    assert float(metrics.tube_area(torch.zeros(4, 4), size=(8, 8))) == 0

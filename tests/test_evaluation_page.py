@@ -1,0 +1,71 @@
+import json
+
+import pytest
+
+from toy_squares import WORDS, Adder, Squares
+from whytube.errors import DataError
+from whytube.evaluation import evaluate, results_page
+from whytube.evaluation.methods import Centre, TrueBox
+from whytube.evaluation.page import number, read_results, table, with_interval
+
+
+@pytest.fixture(scope="module")
+def run():
+    source = Squares(6)
+    return evaluate([Centre(WORDS), TrueBox(WORDS, source.table)], Adder(), source)
+
+
+def test_the_paper_stands_beside_ours(run):
+    page = results_page({"squares": run, "benchmark": {"rows": []}})
+    assert "**The data differ from the paper's.**" in page
+    assert "| proposed (published) | UCF101-24 | 0.64 | 0.88 | 0.14 / 0.41 / 0.65 |" in page
+    assert "| baseline (published) | Olympic Sports | 0.45 | 0.76 | 0.02 / 0.07 / 0.12 |" in page
+    assert "## squares" in page
+    assert "benchmark" not in page
+    assert page.count("| `true-box` |") == 3
+    assert f"Commit {run['provenance']['commit'] or 'unknown'}" in page
+    assert "fc layers" not in page
+
+
+def test_every_row_is_as_wide_as_its_head(run):
+    widths = None
+    for line in results_page({"squares": run}).splitlines():
+        if line.startswith("|"):
+            widths = widths or line.count("|")
+            assert line.count("|") == widths, line
+        else:
+            widths = None
+
+
+def test_the_fc_study_needs_two_classifiers(run):
+    other = {**run, "classifier": {**run["classifier"], "settings": {"fc_layers": 3}}}
+    first = {**run, "classifier": {**run["classifier"], "settings": {"fc_layers": 1}}}
+    page = results_page({"fc1": first, "fc3": other})
+    assert "| proposed (published, Olympic Sports) | 0.62 | 0.64 | 0.59 |" in page
+    assert "| `centre` | 1.00 [1.00, 1.00] | - | 1.00 [1.00, 1.00] |" in page
+
+
+def test_without_results_the_paper_stands_alone():
+    page = results_page({})
+    assert page.count("(published)") == 4
+    assert page.endswith("|\n")
+
+
+def test_results_are_read_from_a_folder(tmp_path, run):
+    (tmp_path / "b.json").write_text(json.dumps(run))
+    (tmp_path / "a.json").write_text("{}")
+    assert list(read_results(tmp_path)) == ["a", "b"]
+    assert read_results(tmp_path)["b"] == run
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(DataError, match=r"c\.json is not JSON"):
+        read_results(tmp_path)
+
+
+def test_cells():
+    assert number(None) == "-"
+    assert number(0.625, 1) == "0.6"
+    assert table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    found = {"x": {"y": 0.5}, "intervals": {"x": {"y": [0.25, 0.75]}}}
+    assert with_interval(found, "x", "y") == "0.50 [0.25, 0.75]"
+    found["intervals"]["x"]["y"] = [None, None]
+    assert with_interval(found, "x", "y") == "0.50"

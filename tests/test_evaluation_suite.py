@@ -1,0 +1,132 @@
+import json
+
+import pytest
+import torch
+
+from toy_source import Tints
+from toy_squares import WORDS, Adder, Squares
+from whytube.classifiers import C3DResNet
+from whytube.data.world import World
+from whytube.errors import ArgumentError
+from whytube.evaluation import METHODS, evaluate, make_methods, over_seeds
+from whytube.evaluation.methods import Centre, RandomTube, ShuffledWords, TrueBox
+
+
+@pytest.fixture(scope="module")
+def found():
+    source, model = Squares(9), Adder()
+    methods = make_methods(METHODS, model, source)
+    methods.append(ShuffledWords(methods[-1], len(WORDS)))
+    return evaluate(methods, model, source, batch_size=4, fills=("zero", "mean"), clips=True)
+
+
+def test_the_form_of_the_results(found):
+    assert list(found) == ["classifier", "methods", "provenance"]
+    assert found["classifier"]["accuracy"] == 1
+    assert list(found["methods"]) == [*METHODS, "shuffled-attributes"]
+    for results in found["methods"].values():
+        assert set(results["negative_class_accuracy"]) == {"top1", "top3"}
+        assert set(results["concept_accuracy"]) == {"top1", "top3", "top5"}
+        assert set(results["fills"]) == {"zero", "mean"}
+        assert 0 <= results["positive_drop"] <= 1
+        assert results["intervals"]["concept_accuracy"]["top5"][0] <= results["concept_accuracy"]["top5"]
+        assert len(results["curve"]["top3"]) == 3
+        assert len(results["tube_lengths"]) == 5
+        assert sum(results["tube_lengths"]) == 9 * 3
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    settings = found["provenance"]["settings"]
+    assert settings == {
+        "data": "Squares",
+        "split": "test",
+        "clips": 9,
+        "negatives": 3,
+        "k": 1,
+        "fills": ["zero", "mean"],
+    }
+
+
+def test_what_must_hold_does(found):
+    methods = found["methods"]
+    assert methods["true-box"]["concept_accuracy"]["top1"] == 1
+    assert methods["true-box"]["true_box_iou"] == 1
+    assert methods["true-box"]["word_separates"] == 1
+    assert methods["shuffled-attributes"]["concept_accuracy"]["top5"] < 0.5
+    assert methods["grad-cam"]["positive_drop"] == 1, "the bright square makes the class"
+    assert methods["centre"]["tube_area"] == pytest.approx((32 / 112) ** 2, abs=1e-4)
+    assert methods["centre"]["curve"]["top3"] == [1, 1, 1], "three of three negatives"
+
+
+def test_records(found):
+    record = found["methods"]["true-box"]["clips"][0]
+    assert (record["index"], record["class"], record["positive"]) == (0, "red", "red")
+    answer = record["questions"][0]
+    assert answer["negative"] == "blue"
+    assert answer["word"] == "green square", "blue clips have a red square too"
+    assert answer["frames"] == [0, 4]
+    assert answer["boxes"][0] == [20, 12, 28, 20]
+    assert answer["before"][0] > answer["before"][1]
+    assert answer["after"][0] > answer["before"][0]
+    assert answer["figures"]["positive_drop"] == 0
+    assert len(found["methods"]["centre"]["clips"]) == 9
+
+
+def test_batches_do_not_matter():
+    source, model = Squares(), Adder()
+    methods = [Centre(WORDS), RandomTube(source.table, like=TrueBox(WORDS, source.table))]
+    one, many = (evaluate(methods, model, source, count=6, batch_size=size, fills=("zero",)) for size in (6, 1))
+    for name, results in one["methods"].items():
+        same = many["methods"][name]
+        for figure in ("concept_accuracy", "positive_drop", "tube_area", "word_separates", "tube_lengths"):
+            assert results[figure] == same[figure], (name, figure)
+        assert results["change"] == pytest.approx(same["change"], abs=1e-5)
+    assert one["methods"]["centre"]["clips"] is None
+    seeds = over_seeds([one, many])
+    assert seeds["methods"]["centre"]["positive_drop"] == one["methods"]["centre"]["positive_drop"]
+    assert seeds["methods"]["centre"]["intervals"]["curve"]["top1"]
+
+
+def test_modes_and_progress():
+    model, seen = Adder().train(), []
+    evaluate([Centre(WORDS)], model, Squares(5), batch_size=2, progress=lambda *step: seen.append(step))
+    assert seen == [(2, 5), (4, 5), (5, 5)]
+    assert model.training
+    assert model.scale.grad is None
+
+
+def test_clips_without_boxes():
+    source = Tints(3, size=32, frames=2)
+    model = C3DResNet(source.classes, width=1 / 16, frames=2, size=(32, 32))
+    results = evaluate([Centre(source.attributes)], model, source, negatives=2)["methods"]["centre"]
+    assert results["concept_accuracy"] == {"top1": None, "top3": None, "top5": None}
+    assert results["true_box_iou"] is None
+    assert results["intervals"]["concept_accuracy"]["top1"] == [None, None]
+    assert results["negative_class_accuracy"]["top3"] == 1
+
+
+def test_the_world_with_a_tiny_network():
+    torch.manual_seed(0)
+    world = World(size=32, frames=4)
+    model = C3DResNet(world.classes, width=1 / 16, frames=4, size=(32, 32))
+    found = evaluate(make_methods(METHODS, model, world), model, world, count=4, k=2, batch_size=3)
+    json.dumps(found, allow_nan=False)
+    assert found["provenance"]["settings"]["data"] == "World(size=32, frames=4, seed=0)"
+    assert found["classifier"]["settings"]["fc_layers"] == 1
+    for results in found["methods"].values():
+        assert len(results["ranks"]) == 2
+
+
+def test_wrong_arguments():
+    model, source = Adder(), Squares(3)
+    centre = Centre(WORDS)
+    with pytest.raises(ArgumentError, match="`methods` must be at least one, each with a name of its own"):
+        evaluate([centre, centre], model, source)
+    with pytest.raises(ArgumentError, match="`source` must be of the classifier's classes"):
+        evaluate([centre], Adder(("a", "b", "c", "d")), source)
+    with pytest.raises(ArgumentError, match="`fills` must be one of"):
+        evaluate([centre], model, source, fills=("grey",))
+    with pytest.raises(ArgumentError, match="`fills` must be at least one of mean"):
+        evaluate([centre], model, source, fills=())
+    with pytest.raises(ArgumentError, match="`negatives` must be an integer from 1 to 3, got 4"):
+        evaluate([centre], model, source, negatives=4)
+    with pytest.raises(ArgumentError, match="`count` must be a number"):
+        evaluate([centre], model, Squares())

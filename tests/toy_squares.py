@@ -1,0 +1,85 @@
+"""Clips with two coloured squares and a classifier that adds colours up, so that what masking does is known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.functional import avg_pool3d
+
+from whytube.classifiers.base import Features, VideoClassifier
+from whytube.explainer.regions import Question
+
+FRAMES, SIZE, SIDE = 4, 32, 8
+WORDS = ("red square", "green square", "blue square", "striped")
+LEFT, RIGHT = 4, 20
+"""First column of the two squares; both stand in rows 12 to 20 and walk down one row per frame."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    clips: torch.Tensor
+    labels: torch.Tensor
+    attributes: torch.Tensor
+    boxes: list
+
+
+class Squares:
+    """Clip i is of class i % 3: a bright square of its colour at the left, a dim one of the next at the right."""
+
+    classes = ("red", "green", "blue", "plain")
+    attributes = WORDS
+    table = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 0, 1]], dtype=torch.bool)
+
+    def __init__(self, number=None):
+        self.number = number
+
+    def count(self, split):
+        return self.number
+
+    def batch(self, split, indices, device="cpu"):
+        chosen = list(indices)
+        clips = torch.full((len(chosen), 3, FRAMES, SIZE, SIZE), 0.02)
+        boxes = []
+        for clip, index in zip(clips, chosen, strict=True):
+            clip += 0.001 * torch.rand(clip.shape, generator=torch.Generator().manual_seed(index))
+            boxes.append({})
+            for colour, left, brightness in ((index % 3, LEFT, 0.9), ((index + 1) % 3, RIGHT, 0.5)):
+                track = np.array([[left, 12 + t, left + SIDE, 12 + t + SIDE] for t in range(FRAMES)], float)
+                for t, (x1, y1, x2, y2) in enumerate(track.astype(int)):
+                    clip[colour, t, y1:y2, x1:x2] = brightness
+                boxes[-1][WORDS[colour]] = track
+        labels = torch.tensor([index % 3 for index in chosen])
+        return Shown(clips.to(device), labels.to(device), self.table[labels].to(device), boxes)
+
+
+class Adder(VideoClassifier):
+    """Logits are weighted sums of the mean red, green and blue; red also speaks against green."""
+
+    architecture = "adder"
+    weights = torch.tensor([[60.0, 0, 0], [-30, 60, 0], [0, 0, 60], [0, 0, 0]])
+
+    def __init__(self, classes=Squares.classes):
+        super().__init__(classes, frames=FRAMES, size=(SIZE, SIZE))
+        self.scale = torch.nn.Parameter(torch.ones(()))
+        self.head = torch.nn.Dropout(0.5)
+        self.seen = 0
+
+    @property
+    def settings(self):
+        return {}
+
+    def features(self, clips):
+        self.seen += len(clips)
+        coarse = avg_pool3d(self.check_clips(clips) * self.scale, (1, 4, 4))
+        logits = self.head(coarse.mean((2, 3, 4))) @ self.weights.T
+        return Features(logits, (coarse, coarse))
+
+
+def ask(count=3, negatives=2):
+    """Ask the adder about the first clips, and what the source says about them."""
+    shown, model = Squares().batch("test", range(count)), Adder().eval()
+    with torch.no_grad():
+        features = model.features(shown.clips)
+    ranked = features.logits.argsort(1, descending=True)
+    question = Question(shown.clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives], shown.boxes)
+    return question, shown
