@@ -66,6 +66,9 @@ def test_markdown_cannot_be_broken_by_a_name():
 def test_a_reason_moves_the_decision_under_most_fills():
     assert FELL.moved
     assert not STAYED.moved
+    assert Evidence("mean", 0.03, 0.02, 0.01, 0.03).moved, "B overtook A"
+    assert not Evidence("mean", 0.9999, 0.999, 1e-6, 1e-4).moved, "the odds fell, the decision stands"
+    assert not Evidence("mean", 0.5, 0.9, 0.4, 0.1).moved
     assert FELL.odds_ratio == pytest.approx((0.34 / 0.52) / (0.91 / 0.05))
     assert reason(evidence=(FELL, FELL, STAYED)).moved is True
     assert reason(evidence=(FELL, STAYED)).moved is False
@@ -74,7 +77,7 @@ def test_a_reason_moves_the_decision_under_most_fills():
 
 def test_odds_of_saturated_probabilities_are_numbers():
     assert Evidence("mean", 1.0, 1.0, 0.0, 0.0).odds_ratio == 1
-    assert Evidence("mean", 1.0, 0.0, 0.0, 1.0).moved
+    assert Evidence("mean", 1.0, 0.0, 0.0, 1.0).odds_ratio == pytest.approx(1e-14)
     assert Evidence("mean", np.float32(1.0000001), 0.5, 0, 0.5).positive_before == 1.0
 
 

@@ -15,12 +15,14 @@ from whytube.tubes import Tube
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Markup = Callable[[str], str]
 
 SCHEMA = 1
 KIND = "explanation"
-# Masking moves the decision when the odds p(A) : p(B) fall to this share of what they were, or below it.
-MOVED_ODDS = 0.8
+# Masking moves the decision when p(A) - p(B) falls by at least this much, or when B overtakes A.
+MOVED = 0.05
 # Probabilities below this count as this much in odds, so that an odds ratio is always a number.
 LEAST = 1e-7
 MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~"})
@@ -43,14 +45,15 @@ class Evidence:
 
     @property
     def odds_ratio(self) -> float:
-        """Odds p(A) : p(B) after masking over those before; below 1 the tube spoke for A against B."""
+        """Odds p(A) : p(B) after masking over those before; tells also where p(A) stays near 1."""
         after = max(self.positive_after, LEAST) / max(self.negative_after, LEAST)
         return after * max(self.negative_before, LEAST) / max(self.positive_before, LEAST)
 
     @property
     def moved(self) -> bool:
-        """Whether the odds fell to MOVED_ODDS of what they were."""
-        return self.odds_ratio <= MOVED_ODDS
+        """Whether masking moved the decision away from A towards B; see MOVED."""
+        before, after = self.positive_before - self.negative_before, self.positive_after - self.negative_after
+        return before - after >= MOVED or after < 0 <= before
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +155,16 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """Say it in plain text: classified as dunk, not surf, because of "with ball" and "jumping"."""
-        return self._say(word='"{}"'.format, name=str)
+        return self.say(word='"{}"'.format, positive=str, negative=str)
 
     @property
     def markdown(self) -> str:
         """Say it in Markdown, with class names and words in italics."""
-        return self._say(word=_italic, name=_italic)
+        return self.say(word=_italic, positive=_italic, negative=_italic)
 
-    def _say(self, *, word: Any, name: Any) -> str:
-        claim = f"classified as {name(self.positive)}, not {name(self.negative)}"
+    def say(self, *, word: Markup, positive: Markup, negative: Markup) -> str:
+        """Build the sentence, with functions that write the words and the two class names."""
+        claim = f"classified as {positive(self.positive)}, not {negative(self.negative)}"
         words = [word(w) if w else "one region" for w in dict.fromkeys(r.attribute for r in self.telling)]
         if not words:
             return f"{claim}; no region explains this"

@@ -49,7 +49,7 @@ def write_video(
     part = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
         with av.open(str(part), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-            count = _encode(container, _arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset})
+            count = _encode(container, rgb_arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset})
         if count == 0:
             raise VideoError(f"cannot write {target}: `frames` holds zero frames; expected at least one")
         part.replace(target)
@@ -104,7 +104,7 @@ def _add_stream(
     return stream
 
 
-def _arrays(frames: torch.Tensor | Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
+def rgb_arrays(frames: torch.Tensor | Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
     """Yield checked (H, W, 3) uint8 arrays."""
     if isinstance(frames, torch.Tensor):
         if frames.ndim != 4 or frames.shape[0] != 3:
