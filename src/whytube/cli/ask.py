@@ -1,0 +1,113 @@
+"""`whytube explain`, `whytube report` and `whytube demo`: answers for a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from whytube.cli.options import Device, Model, Seed, console, errors, find_device
+
+if TYPE_CHECKING:
+    from whytube.explanation import Explanation
+
+
+def explain(
+    video: Annotated[Path, typer.Argument(help="A video file, a folder of frames, or a .seq.")],
+    model: Model = "demo",
+    why: Annotated[str | None, typer.Option("--why", help="Class A; by default the predicted one.")] = None,
+    why_not: Annotated[str | None, typer.Option("--not", help="Class B; by default the runner-up.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
+    overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
+    salvage: Annotated[bool, typer.Option(help="Use what decodes of a damaged file.")] = False,
+    profile: Annotated[bool, typer.Option(help="Say where the time went.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Explain why a video was classified as A, not as B.
+
+    Example: `whytube explain clip.mp4 --not waltz -k 3 --overlay why.mp4`
+    """
+    from whytube.explainer.explain import explain as answer
+    from whytube.explainer.explain import load_model
+
+    explainer = load_model(model, device=find_device(device))
+    explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
+    if save is not None:
+        explanation.save(save)
+    if overlay is not None:
+        from whytube.report import overlay_video
+
+        overlay_video(video, explanation, overlay)
+    if as_json:
+        typer.echo(json.dumps(explanation.to_dict(), indent=1))
+    else:
+        _show(explanation)
+    if profile:
+        spent = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in explanation.timings.items())
+        errors.print(spent, highlight=False)
+
+
+def _show(explanation: Explanation) -> None:
+    console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)
+    table = Table("word", "score", "frames", "seconds", "masked with", "p(A)", "p(B)", box=None, padding=(0, 2))
+    for reason in explanation.reasons:
+        tube = reason.tube
+        frames = f"{tube.frames[0]}-{tube.frames[-1]}" if len(tube) else "none"
+        times = f"{tube.times[0]:.2f}-{tube.times[-1]:.2f}" if len(tube) and tube.times is not None else ""
+        for row, evidence in enumerate(reason.evidence):
+            first = (reason.word, f"{reason.score:.2f}", frames, times) if row == 0 else ("", "", "", "")
+            a = f"{evidence.positive_before:.2f} -> {evidence.positive_after:.2f}"
+            b = f"{evidence.negative_before:.2f} -> {evidence.negative_after:.2f}"
+            table.add_row(*first, evidence.fill, a, b)
+    if explanation.reasons:
+        console.print(table)
+
+
+def report(
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
+    explanations: Annotated[list[Path] | None, typer.Argument(help="Saved explanations (.json).")] = None,
+    results: Annotated[Path | None, typer.Option(help="A results file of `whytube evaluate --json`.")] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Why A, not B?",
+) -> None:
+    """Write one self-contained page from saved explanations and results.
+
+    Example: `whytube report why1.json why2.json --results results.json --out report.html`
+    """
+    import tempfile
+
+    from whytube.errors import ArgumentError
+    from whytube.explanation import Explanation as Saved
+    from whytube.report import overlay_video, write_report
+
+    try:
+        measured = None if results is None else json.loads(results.read_text())
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"cannot read results {results}: {error}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = []
+        for number, path in enumerate(explanations or []):
+            explanation = Saved.load(path)
+            pairs.append((explanation, overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4")))
+        write_report(out, explanations=pairs, results=measured, title=title)
+    console.print(f"wrote {out}", highlight=False)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report, the overlay videos and the results.")] = Path("demo"),
+    train: Annotated[bool, typer.Option("--train", help="Train classifier and explainer from nothing first.")] = False,
+    count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Explain a handful of clips of the embedded world, measure on more, and write a page to look at.
+
+    Example: `whytube demo --out demo`
+    """
+    from whytube.demo import run_demo
+
+    run_demo(out, train=train, count=count, seed=seed, device=find_device(device), console=console)

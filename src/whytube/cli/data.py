@@ -1,0 +1,51 @@
+"""`whytube data`: write the embedded world as files, check a folder of your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whytube.cli.options import JsonFile, Seed, progress_bar, write_json
+
+app = typer.Typer(help="Data on disk: the layout is described in docs/data.md.", no_args_is_help=True)
+
+
+@app.command("export")
+def export(
+    out: Annotated[Path, typer.Option(help="New or empty folder to write.")],
+    count: Annotated[int, typer.Option(help="How many clips in all.")] = 480,
+    size: Annotated[int, typer.Option(help="Pixels of a side.")] = 112,
+    frames: Annotated[int, typer.Option(help="Frames of a clip.")] = 16,
+    fps: Annotated[float, typer.Option(help="Frames per second.")] = 8.0,
+    seed: Seed = 0,
+) -> None:
+    """Write the embedded world as H.264 clips with attribute tables and box tracks.
+
+    Example: `whytube data export --out world --count 480`
+    """
+    from whytube.data.export import export_world
+
+    with progress_bar("writing clips") as progress:
+        folder = export_world(out, count=count, size=size, frames=frames, fps=fps, seed=seed, progress=progress)
+    typer.echo(f"{count} clips in {folder}")
+
+
+@app.command("check")
+def check(
+    folder: Annotated[Path, typer.Argument(help="The folder to check.")],
+    deep: Annotated[bool, typer.Option(help="Decode every frame of every video.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """List every problem of a data set, and its statistics as in the paper's Table 1.
+
+    Example: `whytube data check my_videos --deep`. The exit code is 2 when the data cannot be used.
+    """
+    from whytube.data.layout import check_dataset
+
+    with progress_bar("checking") as progress:
+        report = check_dataset(folder, deep=deep, progress=progress)
+    write_json(report.to_dict(), json_file)
+    typer.echo(str(report))
+    raise typer.Exit(0 if report.ok else 2)

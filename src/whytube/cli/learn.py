@@ -1,0 +1,192 @@
+"""`whytube train` and `whytube evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whytube.cli.options import (
+    Data,
+    Device,
+    JsonFile,
+    Model,
+    Seed,
+    console,
+    errors,
+    find_device,
+    open_source,
+    progress_bar,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from whytube.training.history import Record
+    from whytube.training.recipe import Recipe
+
+train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option(help="Folder for weights, history and the state to resume from.")]
+Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
+Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
+Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
+
+
+@train.command("classifier")
+def train_classifier(
+    out: Out,
+    data: Data = "world",
+    preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small.")] = "c3d-resnet-small",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world.")] = "demo",
+    clips: Clips = None,
+    lr: Rate = None,
+    fc_layers: Annotated[int, typer.Option(help="1 to 3, as in the paper's study.")] = 1,
+    pretrained: Annotated[Path | None, typer.Option(help="Go on from the body of this classifier.")] = None,
+    test: Annotated[int, typer.Option(help="Clips of the test split to judge it on.")] = 480,
+    device: Device = "auto",
+    seed: Seed = 0,
+    resume: Resume = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Train a classifier.
+
+    Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
+    """
+    from whytube.classifiers.catalogue import build_classifier
+    from whytube.classifiers.checkpoint import load_backbone, save_classifier
+    from whytube.training.classifier import fit_classifier
+    from whytube.training.evaluate import evaluate_classifier
+    from whytube.training.recipe import find_recipe
+    from whytube.versions import provenance
+
+    where, how = find_device(device), _changed(find_recipe(recipe), clips, lr, seed)
+    blank = build_classifier(preset, ["any", "other"])
+    source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
+    if pretrained is None:
+        model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
+    else:
+        model = load_backbone(pretrained, source.classes, seed=seed)
+    origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe}
+    history = fit_classifier(
+        model, source, how, device=where, out_dir=out, resume=resume, progress=_printer(how), provenance=origin
+    )
+    accuracy = evaluate_classifier(model, source, "test", test).accuracy
+    metrics = {"test accuracy": accuracy, "test clips": test, "seconds": history.records[-1].seconds}
+    path = save_classifier(
+        out / "classifier.safetensors", model, provenance=origin, recipe=asdict(how), metrics=metrics
+    )
+    console.print(f"{path}: {100 * accuracy:.1f} % of {test} test clips right")
+    write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
+
+
+@train.command("explainer")
+def train_explainer(
+    out: Out,
+    classifier: Annotated[Path | None, typer.Option(help="By default classifier.safetensors in --out.")] = None,
+    data: Data = "world",
+    objective: Annotated[str, typer.Option(help="paper, two-sided or ours.")] = "ours",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
+    clips: Clips = None,
+    lr: Rate = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    resume: Resume = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Train the explainer of a frozen classifier.
+
+    Example: `whytube train explainer --out runs/mine --objective paper --recipe paper`
+    """
+    from whytube.checks import unknown_name
+    from whytube.classifiers.checkpoint import load_classifier
+    from whytube.training.explainer import EXPLAINER_RECIPES, fit_explainer
+    from whytube.versions import provenance
+
+    if recipe not in EXPLAINER_RECIPES:
+        raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
+    where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, lr, seed)
+    model = load_classifier(classifier or out / "classifier.safetensors")
+    source = open_source(data, size=model.size, frames=model.frames, seed=seed)
+    origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe, "objective": objective}
+    _, history = fit_explainer(
+        model,
+        source,
+        how,
+        objective=objective,
+        device=where,
+        out_dir=out,
+        resume=resume,
+        progress=_printer(how),
+        provenance=origin,
+    )
+    console.print(f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}")
+    write_json({"history": history.to_dict(), "provenance": origin}, json_file)
+
+
+def evaluate(
+    model: Model = "demo",
+    data: Data = "world",
+    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
+    negatives: Annotated[int, typer.Option(help="Most probable negative classes to ask about.")] = 3,
+    other: Annotated[list[Path] | None, typer.Option("--with", help="Further explainers of the classifier.")] = None,
+    peers: Annotated[
+        str, typer.Option(help="Baselines and peers, separated by commas.")
+    ] = "grad-cam,centre,detector-box,random-tube,true-box",
+    fills: Annotated[str, typer.Option(help="What regions are masked with.")] = "mean,blur,freeze",
+    device: Device = "auto",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure explanations as in the paper: negative class accuracy, positive drop, concept accuracy.
+
+    Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
+    """
+    from whytube.evaluation.methods import RandomTube, make_methods
+    from whytube.evaluation.page import results_page
+    from whytube.evaluation.suite import evaluate as run_suite
+    from whytube.explainer.checkpoint import load_explainer
+    from whytube.explainer.explain import load_model
+
+    where = find_device(device)
+    explainer = load_model(model, device=where)
+    classifier = explainer.classifier
+    source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
+    methods: list[Any] = [explainer, *(load_explainer(path, classifier).to(where) for path in other or [])]
+    names = [name for name in peers.split(",") if name]
+    methods += make_methods([name for name in names if name != "random-tube"], classifier, source, seed=seed)
+    if "random-tube" in names:  # of the same areas as the explainer's own tubes
+        methods.append(RandomTube(source.table, like=explainer, seed=seed))
+    with progress_bar("evaluating") as progress:
+        results = run_suite(
+            methods,
+            classifier,
+            source,
+            count=count or None,
+            negatives=negatives,
+            fills=fills.split(","),
+            device=where,
+            seed=seed,
+            progress=progress,
+        )
+    results["provenance"] |= {"model": model, "data": data}
+    write_json(results, json_file)
+    console.print(results_page({data: results}), markup=False, highlight=False, soft_wrap=True)
+
+
+def _changed(recipe: Recipe, clips: int | None, lr: float | None, seed: int) -> Recipe:
+    return replace(recipe, clips=clips or recipe.clips, lr=recipe.lr if lr is None else lr, seed=seed)
+
+
+def _printer(recipe: Recipe) -> Callable[[Record], None]:
+    def show(record: Record) -> None:
+        errors.print(
+            f"step {record.step}/{recipe.steps}  loss {record.loss:.3f}  right {100 * record.accuracy:.0f} %  "
+            f"{record.seconds:.0f} s",
+            highlight=False,
+        )
+
+    return show

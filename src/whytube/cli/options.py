@@ -1,0 +1,73 @@
+"""What several commands share: options, and where devices, data and progress bars come from."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from whytube.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from whytube.data.source import Source
+
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")]
+Model = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or a folder with its two files.")]
+Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
+Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+
+console = Console()
+errors = Console(stderr=True)
+
+
+def find_device(name: str) -> torch.device:
+    """Turn a name into a device that is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ArgumentError("no CUDA device is available here: use --device cpu")
+    return device
+
+
+def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:
+    """Open the embedded world or a folder of videos as a source of clips."""
+    if data == "world":
+        from whytube.data.world import World
+
+        if size[0] != size[1]:
+            raise ArgumentError(f"the world's clips are square; the classifier wants {size[0]} x {size[1]}")
+        return World(size=size[0], frames=frames, seed=seed)
+    from whytube.data.layout import read_dataset
+
+    return read_dataset(data).source(frames=frames, size=size)
+
+
+def write_json(report: Mapping[str, Any], path: Path | None) -> None:
+    """Write a file that appears only once it is whole."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
+    part.replace(path)
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on the terminal; the block gets a function of (done, total)."""
+    with Progress(console=errors, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
