@@ -1,59 +1,141 @@
-"""`whytube demo`: plant a moving patch in noise, find it with the layer, draw both in the terminal."""
+"""`whytube demo`: the whole mission on the embedded world, with no download.
+
+Train or load; write some clips as video files; explain them from those files; measure on more; write a page.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.table import Table
-from rich.text import Text
+
+from whytube.classifiers.catalogue import build_classifier
+from whytube.classifiers.checkpoint import save_classifier
+from whytube.data.world import World
+from whytube.evaluation.methods import RandomTube, make_methods
+from whytube.evaluation.suite import evaluate
+from whytube.explainer.explain import explain, load_model
+from whytube.report import overlay_video, write_report
+from whytube.training.classifier import fit_classifier
+from whytube.training.evaluate import evaluate_classifier
+from whytube.training.explainer import EXPLAINER_RECIPES, fit_explainer
+from whytube.training.recipe import RECIPES
+from whytube.versions import provenance
+from whytube.video import write_video
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
-    from whytube.subpath import Subpath
+    from whytube.explainer.explainer import Explainer
+    from whytube.explainer.regions import Question, Regions
+    from whytube.explanation import Explanation
 
-STEPS, HEIGHT, WIDTH = 12, 10, 14
-_SHADES = " .:-=+*#"
-
-
-def planted_volume(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores (1, T, H, W) of noise around -1 with a patch that walks, and its cells (T, 3), -1 where there is none."""
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(1, STEPS, HEIGHT, WIDTH, generator=generator) * 0.6 - 1.0
-    cells = torch.full((STEPS, 3), -1)
-    first = int(torch.randint(1, 4, (), generator=generator))
-    last = int(torch.randint(STEPS - 3, STEPS, (), generator=generator))
-    place = torch.tensor([HEIGHT // 2, 3])
-    for t in range(first, last):
-        place = place + torch.tensor([int(torch.randint(-1, 2, (), generator=generator)), t % 2])
-        place = place.clamp(torch.tensor([0, 0]), torch.tensor([HEIGHT - 1, WIDTH - 1]))
-        scores[0, t, place[0], place[1]] += 3.0
-        cells[t] = torch.tensor([0, *place.tolist()])
-    return scores, cells
+SHOWN = 6
+FPS = 8.0
+PRESET = "c3d-resnet-small"
 
 
-def draw(scores: torch.Tensor, found: Subpath, planted: torch.Tensor, console: Console) -> None:
-    """Print every time step as a small picture: brighter is a higher score, the found tube in green."""
-    table = Table(box=None, padding=(0, 2))
-    pictures = [_picture(scores[0, t], found.cells[t], f"t = {t}") for t in range(STEPS)]
-    for row in range(0, STEPS, 4):
-        table.add_row(*pictures[row : row + 4])
-    console.print(table)
-    first, last = int(found.start), int(found.stop) - 1
-    hits = int(((found.cells == planted).all(1) & (planted[:, 0] >= 0)).sum())
-    console.print(
-        f"The best tube runs from step {first} to {last} with score {float(found.value):.2f}; "
-        f"it covers {hits} of the {int((planted[:, 0] >= 0).sum())} planted cells."
+def run_demo(
+    out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console
+) -> dict[str, Any]:
+    """Write `report.html`, `results.json`, clips, overlays and explanations to `out`; return the results."""
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    explainer = train_demo(out / "model", seed=seed, device=device, console=console) if train else None
+    explainer = explainer or load_model("demo", device=device)
+    world = World(size=explainer.classifier.size[0], frames=explainer.classifier.frames, seed=seed)
+    pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
+    results = measure(explainer, world, count=count, seed=seed, device=device)
+    (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
+    title = "Why A, not B? The embedded world"
+    write_report(out / "report.html", explanations=pairs, results=results, title=title)
+    _print_results(results, console)
+    seconds = time.perf_counter() - began
+    console.print(f"Look at {out / 'report.html'} ({seconds:.0f} s).", highlight=False, soft_wrap=True)
+    return results
+
+
+def train_demo(folder: Path, *, seed: int, device: torch.device, console: Console) -> Explainer:
+    """Train the small classifier and its explainer from nothing, as the shipped ones were but for less time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    world = World(size=64, seed=seed)
+    classifier = build_classifier(PRESET, world.classes, seed=seed)
+    origin = provenance(device, seed=seed)
+
+    def show(stage: str) -> Any:
+        return lambda r: console.print(f"{stage}: step {r.step}, loss {r.loss:.2f}, {r.seconds:.0f} s", highlight=False)
+
+    recipe = RECIPES["demo"]
+    fit_classifier(classifier, world, recipe, device=device, progress=show("classifier"), report_every=100)
+    metrics = {"test accuracy": evaluate_classifier(classifier, world, "test", 480).accuracy}
+    console.print(f"classifier: {100 * metrics['test accuracy']:.1f} % of 480 test clips right", highlight=False)
+    save_classifier(
+        folder / "classifier.safetensors", classifier, provenance=origin, recipe=asdict(recipe), metrics=metrics
     )
+    explainer, _ = fit_explainer(
+        classifier,
+        world,
+        EXPLAINER_RECIPES["demo"],
+        device=device,
+        out_dir=folder,
+        progress=show("explainer"),
+        provenance=origin,
+    )
+    return explainer
 
 
-def _picture(plane: torch.Tensor, cell: torch.Tensor, title: str) -> Text:
-    text = Text(title + "\n")
-    levels = ((plane + 2.5) / 4.5 * len(_SHADES)).long().clamp(0, len(_SHADES) - 1)
-    for i, row in enumerate(levels.tolist()):
-        for j, level in enumerate(row):
-            here = cell.tolist()[1:] == [i, j]
-            text.append("█" if here else _SHADES[level], style="bold green" if here else "dim")
-        text.append("\n")
-    return text
+def measure(explainer: Explainer, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:
+    """Evaluate the explainer beside its baselines on test clips."""
+    ours = Remembered(explainer)
+    peers = make_methods(["grad-cam", "centre", "true-box"], explainer.classifier, world, seed=seed)
+    methods = [ours, *peers, RandomTube(world.table, like=ours, seed=seed)]
+    results = evaluate(methods, explainer.classifier, world, count=count, seed=seed, device=device)
+    results["provenance"] |= {"model": "demo", "data": "world"}
+    return results
+
+
+class Remembered:
+    """A method that answers the question it has just answered from memory, for controls that ask it again."""
+
+    def __init__(self, method: Explainer) -> None:
+        self.method, self.name = method, method.name
+        self.last: tuple[Question, int, Regions] | None = None
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer as the method does."""
+        if self.last is None or self.last[0] is not question or self.last[1] != k:
+            self.last = question, k, self.method(question, k)
+        return self.last[2]
+
+
+def _explain_one(
+    world: World, explainer: Explainer, index: int, out: Path, console: Console
+) -> tuple[Explanation, Path]:
+    """Write a test clip as a video, explain it from the file, and draw the answer."""
+    clip = world.batch("test", [index]).clips[0]
+    for folder in ("clips", "explanations", "overlays"):
+        (out / folder).mkdir(exist_ok=True)
+    name = f"{index:02d}"
+    video = write_video(out / "clips" / f"{name}.mp4", clip, FPS)
+    explanation = explain(video, explainer)
+    explanation.save(out / "explanations" / f"{name}.json", overwrite=True)
+    overlay = overlay_video(video, explanation, out / "overlays" / f"{name}.mp4")
+    console.print(f"{video.name}: {explanation.sentence}", markup=False, highlight=False, soft_wrap=True)
+    return explanation, overlay
+
+
+def _print_results(results: dict[str, Any], console: Console) -> None:
+    table = Table("method", "neg. class top-1", "top-3", "p(A) falls", "concept top-1", "top-3", "area", "frames")
+    for name, found in results["methods"].items():
+        negative, concept = found["negative_class_accuracy"], found["concept_accuracy"]
+        values = (negative["top1"], negative["top3"], found["positive_drop"], concept["top1"], concept["top3"])
+        cells = [*values, found["tube_area"], found["tube_frames"]]
+        table.add_row(name, *("" if v is None else f"{v:.2f}" for v in cells))
+    console.print(table)
+    console.print(f"classifier: {100 * results['classifier']['accuracy']:.1f} % right", highlight=False)

@@ -1,10 +1,10 @@
 """The command line: parse, call the library, print; no maths.
 
-    options.py   what several commands share: devices, data, files
-    ask.py       explain, report, demo
-    learn.py     train, evaluate
-    data.py      data export, data check
-    bench.py     bench subpath, bench train
+options.py   what several commands share: devices, data, files
+ask.py       explain, report, demo
+learn.py     train, evaluate
+data.py      data export, data check
+bench.py     bench subpath, bench train
 """
 
 from __future__ import annotations

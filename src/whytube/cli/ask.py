@@ -98,7 +98,9 @@ def report(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report, the overlay videos and the results.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the report, the overlay videos and the results.")] = Path(
+        "demo"
+    ),
     train: Annotated[bool, typer.Option("--train", help="Train classifier and explainer from nothing first.")] = False,
     count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
     seed: Seed = 0,

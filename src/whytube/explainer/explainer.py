@@ -9,7 +9,7 @@ import torch
 
 from whytube.checks import check_int
 from whytube.explainer.forms import Forms
-from whytube.explainer.regions import Question, Regions, box_masks
+from whytube.explainer.regions import Question, Regions, box_masks, listed
 from whytube.explainer.scores import Scores
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
 from whytube.tubes import erase
@@ -92,16 +92,17 @@ class Explainer:
     def _verified(self, question: Question, k: int) -> Regions:
         """Candidates from the layer, ranked by what the classifier says once they are masked.
 
-        Each word that class A has proposes its best tube in every form: candidates must differ in size and place for
-        verification to have a choice. The score is the rise of the log-odds of B, against A and all other classes.
+        Each suited word proposes its best tube in every form: candidates must differ in size and place for verification
+        to have a choice. The score is the rise of the log-odds of B, against A and all other classes.
         """
-        words = self._words(question.positive)  # (B, s), -1 where there are fewer
+        suited = self._suited(question)  # (B, N, S)
+        words = listed(suited.any(1))  # (B, s), -1 where there are fewer
         boxes = self._candidates(question, words)  # (B, s, K, T, 4)
         batch, count, forms = boxes.shape[:3]
         before = _log_odds(question.features.logits, question.negative)  # (B, N)
         after = _log_odds(self._masked_logits(question, boxes.flatten(1, 2)), question.negative)  # (B, s * K, N)
         rise, best = (after - before[:, None]).view(batch, count, forms, -1).max(2)  # (B, s, N): the best form
-        fits = self._suited(question).gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
+        fits = suited.gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
         ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
         value, place = ranked.topk(min(k, count), dim=-1)
         each = torch.arange(batch, device=boxes.device)[:, None, None]
@@ -120,12 +121,6 @@ class Explainer:
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
         return self.scores.forms.boxes(cells)
-
-    def _words(self, positive: torch.Tensor) -> torch.Tensor:
-        """Attributes of each clip's class: (B, s), -1 where a class has fewer than others."""
-        rows = self.table.to(positive.device)[positive]
-        order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
-        return torch.where(rows.gather(1, order), order, -1)
 
     def _suited(self, question: Question) -> torch.Tensor:
         """Words that can answer: attributes that A has and B lacks; if there is none, those that A has: (B, N, S)."""

@@ -23,6 +23,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from whytube.checks import unknown_name
+from whytube.explainer.regions import listed
 from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def class_term(
     two_sided: bool = False,
 ) -> torch.Tensor:
     """Eq. (7), averaged over the batch: sum over negatives, mean over S(x), of -log sigmoid(tube score)."""
-    attributes, counts = _listed(present)  # (B, s), (B,)
+    attributes, counts = listed(present), present.sum(1)  # (B, s), (B,)
     value = difference_values(scores, maps, positive, attributes, two_sided=two_sided)  # (B, N, s)
     share = (attributes >= 0) / counts[:, None].clamp_min(1)
     return (softplus(-value).sum(1) * share).sum(1).mean()
@@ -152,11 +153,3 @@ def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.
         value = value + torch.einsum("sx,bsx->bs", w_s, windows.view(batch, count, -1))
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
     return loss[present].mean() + loss[~present].mean()
-
-
-def _listed(present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """List the attributes of each clip, (B, s) with -1 where it has fewer than others, and how many, (B,)."""
-    counts = present.sum(1)
-    order = present.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-    order = order[:, : max(1, int(counts.max()))]
-    return torch.where(present.gather(1, order), order, -1), counts

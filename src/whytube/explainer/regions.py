@@ -70,3 +70,9 @@ def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     columns = (x >= x1) & (x < x2)  # (..., T, W)
     rows = (y >= y1) & (y < y2)  # (..., T, H)
     return rows[..., :, None] & columns[..., None, :]
+
+
+def listed(rows: torch.Tensor) -> torch.Tensor:
+    """List where rows (B, S) are true: (B, s), -1 where a row has fewer than others."""
+    order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
+    return torch.where(rows.gather(1, order), order, -1)
