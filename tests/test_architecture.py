@@ -13,10 +13,10 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks",),
-    ("video", "tubes", "subpath", "checkpoint"),
-    ("classifiers",),
+    ("video", "tubes", "subpath", "checkpoint", "versions"),
+    ("classifiers", "explanation"),
     ("explainer",),
-    ("data",),
+    ("data", "report"),
     ("training",),
     ("benchmark", "demo"),
     ("evaluation",),

@@ -67,8 +67,8 @@ def test_presets_have_the_sizes_they_promise():
     assert isinstance(small, C3DResNet)
     assert small.size == (64, 64)
     fine, coarse = small.map_shapes()
-    assert fine[1:] == (16, 16, 16)
-    assert coarse[1:] == (16, 8, 8)
+    assert fine == (32, 16, 16, 16)
+    assert coarse == (64, 16, 8, 8)
 
 
 def test_the_seed_decides_the_weights_and_the_global_state_stays():

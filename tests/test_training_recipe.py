@@ -36,6 +36,11 @@ def test_schedules():
     assert warm.lr_at(55) == pytest.approx(0.5)
 
 
+def test_erasing_comes_in_slowly():
+    recipe = Recipe(clips=100, batch_size=1, erase=0.4)
+    assert [recipe.erase_at(s) for s in (0, 25, 50, 99)] == pytest.approx([0.0, 0.2, 0.4, 0.4])
+
+
 def test_optimizers():
     weights = [torch.nn.Parameter(torch.ones(2))]
     sgd = Recipe(clips=64, lr=0.3, momentum=0.8).build_optimizer(weights)

@@ -3,6 +3,7 @@
 WhytubeError
 ├── ArgumentError      an argument has the wrong shape, type, value or name (also a ValueError)
 ├── DataError          a data set, or a table of it, is incomplete, contradictory or cannot be written
+├── ExplanationError   a saved explanation is missing, unreadable, of another kind, or could not be written
 ├── ModelError         weights are missing, unreadable, damaged, of another kind, or could not be written
 └── VideoError         a video is missing, unreadable, damaged or empty, or could not be written
 
@@ -21,6 +22,10 @@ class ArgumentError(WhytubeError, ValueError):
 
 class DataError(WhytubeError):
     """A data set, or a table of it, is incomplete, contradictory or cannot be written."""
+
+
+class ExplanationError(WhytubeError):
+    """A saved explanation is missing, unreadable, of another kind, or could not be written."""
 
 
 class ModelError(WhytubeError):

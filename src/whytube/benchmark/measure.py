@@ -1,19 +1,13 @@
-"""Time and memory of a call on any device, and what a number needs beside it to mean something."""
+"""Time and memory of a call on any device."""
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-
-import whytube
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,38 +77,3 @@ def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
 def _resident(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field + ":")).split()[1]) * 1024
-
-
-def provenance(device: torch.device, *, seed: int | None = None) -> dict[str, Any]:
-    """Commit, device and versions, to stand beside every number."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
-    versions = {"whytube": whytube.__version__, "python": platform.python_version(), "torch": torch.__version__}
-    versions["numpy"] = np.__version__
-    for module in ("numba", "triton"):
-        try:
-            versions[module] = __import__(module).__version__
-        except ImportError:
-            continue
-    return {
-        "commit": commit(),
-        "device": name,
-        "threads": torch.get_num_threads(),
-        "seed": seed,
-        "versions": versions,
-    }
-
-
-def commit() -> str | None:
-    """Name the source tree's commit, with "+" when files differ from it; None outside a checkout.
-
-    A copy of the tree without its history may say where it came from in WHYTUBE_COMMIT.
-    """
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("WHYTUBE_COMMIT")

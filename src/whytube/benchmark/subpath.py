@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.benchmark.measure import device_milliseconds, extra_bytes, milliseconds, provenance
+from whytube.benchmark.measure import device_milliseconds, extra_bytes, milliseconds
 from whytube.errors import WhytubeError
 from whytube.subpath import backend_for, max_subpath, max_subpath_difference, min_subpath_difference
 from whytube.subpath.reference import compose, compose_by_index
+from whytube.versions import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.benchmark.measure import provenance
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import evaluating
 from whytube.data.source import clips_to_take
@@ -17,6 +16,7 @@ from whytube.evaluation.record import clip_records
 from whytube.evaluation.summary import means_with_intervals, summarise
 from whytube.explainer.regions import Question
 from whytube.tubes import FILLS
+from whytube.versions import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

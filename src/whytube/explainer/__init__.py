@@ -1,1 +1,1 @@
-"""What explains: scores of (class, attribute) pairs on a grid, their training objectives, and the question asked of them."""
+"""What explains: scores of (class, attribute) pairs on a grid, what they are trained for, and the answers they give."""

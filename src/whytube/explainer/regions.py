@@ -1,4 +1,4 @@
-"""The question "why A, not B?" for a batch of clips, and regions as its answer: what every method of explanation shares."""
+"""The question "why A, not B?" for a batch of clips, and regions as its answer: what all methods share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """Why was clip b classified as `positive[b]`, not as each of `negative[b]`?
+    """Ask why clip b was classified as `positive[b]`, not as each of `negative[b]`.
 
     Attributes:
         clips: (B, 3, T, H, W) in [0, 1], at the classifier's input size.
         features: the classifier's answer on these clips.
         positive: (B,) class indices.
         negative: (B, N) class indices.
-        boxes: per clip, attribute name -> (T, 4) annotated boxes in pixels of the clip; only baselines may look at them.
+        boxes: per clip, attribute -> (T, 4) annotated boxes in pixels of the clip; only baselines may look at them.
     """
 
     clips: torch.Tensor

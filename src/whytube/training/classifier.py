@@ -19,7 +19,7 @@ from whytube.errors import ModelError
 from whytube.training.augment import erase_randomly, flip_randomly, sided_words
 from whytube.training.evaluate import evaluate_classifier
 from whytube.training.history import History, Record
-from whytube.training.state import FILE, load_state, save_state
+from whytube.training.state import FILE, describe, load_state, save_state
 
 if TYPE_CHECKING:
     import os
@@ -63,11 +63,11 @@ def fit_classifier(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         if resume and (folder / FILE).exists():
-            run.step, run.history = load_state(folder, model, run.optimizer, recipe=recipe)
+            run.step, run.history = load_state(folder, model, run.optimizer, run=describe(model, recipe))
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step), validate=validate)
         if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
-            save_state(folder, model, run.optimizer, step=run.step, recipe=recipe, history=run.history)
+            save_state(folder, model, run.optimizer, step=run.step, run=describe(model, recipe), history=run.history)
         if progress is not None:
             progress(record)
     _lay_out(model, torch.contiguous_format).eval()
@@ -115,7 +115,7 @@ class _Run:
         seconds += self.history.records[-1].seconds if self.history.records else 0.0
         accuracy = None
         if validate:
-            accuracy = evaluate_classifier(self.model, self.source, "val", validate, device=self.device).accuracy
+            accuracy = evaluate_classifier(self.model, self.source, "val", validate).accuracy
         shown = self.step * self.recipe.batch_size
         self.history.records.append(Record(self.step, shown, lr, loss, hits, round(seconds, 2), accuracy))
         return self.history.records[-1]
@@ -143,7 +143,7 @@ class _Run:
         batch = self.train.batch("train", indices, self.device)
         rng = np.random.default_rng([recipe.seed, self.step, 1])
         clips = flip_randomly(batch.clips, probability=self.flip, rng=rng) if self.flip else batch.clips
-        clips = erase_randomly(clips, probability=recipe.erase, area=recipe.erase_area, rng=rng)
+        clips = erase_randomly(clips, probability=recipe.erase_at(self.step), area=recipe.erase_area, rng=rng)
         return clips, batch.labels
 
 

@@ -26,14 +26,14 @@ def evaluate_classifier(
     split: str,
     count: int | None = None,
     *,
-    device: torch.device | str = "cpu",
     batch_size: int = 32,
 ) -> Judgement:
-    """Judge the model on the first `count` clips of a split, or on all; its mode is left as it was."""
+    """Judge the model on the first `count` clips of a split, or on all, where it is; its mode is left as it was."""
     total = clips_to_take(source, split, count)
     classes, training = len(model.classes), model.training
+    device = next(model.parameters()).device
     confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)
-    model.eval().to(device)
+    model.eval()
     try:
         for start in range(0, total, batch_size):
             batch = source.batch(split, range(start, min(start + batch_size, total)), device)

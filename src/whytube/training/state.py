@@ -23,28 +23,27 @@ FILE = "run.safetensors"
 
 def save_state(
     folder: Path,
-    model: VideoClassifier,
+    model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     *,
     step: int,
-    recipe: Recipe,
+    run: dict[str, Any],
     history: History,
 ) -> Path:
-    """Write the run as it stands after `step` steps."""
+    """Write the run as it stands after `step` steps; `run` is what must be the same when it goes on."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for place, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items() if value is not None}
-    header = {"step": step, "run": _description(model, recipe), "history": history.to_dict()}
+    header = {"step": step, "run": run, "history": history.to_dict()}
     return save_tensors(folder / FILE, tensors, header, kind=KIND)
 
 
 def load_state(
-    folder: Path, model: VideoClassifier, optimizer: torch.optim.Optimizer, *, recipe: Recipe
+    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, run: dict[str, Any]
 ) -> tuple[int, History]:
     """Put model and optimizer back to where a run stopped; return its steps and history. The run must be the same."""
     tensors, header = load_tensors(folder / FILE, kind=KIND)
-    wanted = _description(model, recipe)
-    for name, value in wanted.items():
+    for name, value in run.items():
         if header["run"].get(name) != value:
             raise ModelError(
                 f"cannot resume {folder / FILE}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
@@ -65,7 +64,7 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.T
         optimizer.state[parameter][key] = torch.empty_like(parameter).copy_(value) if like_parameter else value
 
 
-def _description(model: VideoClassifier, recipe: Recipe) -> dict[str, Any]:
+def describe(model: VideoClassifier, recipe: Recipe) -> dict[str, Any]:
     """Return what must agree between the sittings of a run, as JSON gives it back."""
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
     return {**plain, "architecture": model.architecture, "classes": list(model.classes)} | {

@@ -1,0 +1,118 @@
+"""`whytube bench train`: one step of the paper's objective against its straightforward writing with autograd."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.functional import conv2d, softplus
+
+from whytube.benchmark.measure import extra_bytes, milliseconds
+from whytube.errors import WhytubeError
+from whytube.explainer.forms import Forms
+from whytube.explainer.objective import class_term
+from whytube.explainer.scores import Scores
+from whytube.subpath.reference import compose
+from whytube.versions import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A batch of the explanation module's training."""
+
+    batch: int
+    classes: int
+    attributes: int
+    of_clip: int
+    channels: tuple[int, int]
+    grids: tuple[tuple[int, int, int], tuple[int, int, int]]
+
+
+# The paper's UCF101-24: batch 30, 24 classes, 8 attributes in S(x), 256-d 14x14 and 512-d 7x7 features of 16 frames.
+SIZES = {
+    "cuda": Sizes(30, 24, 39, 8, (256, 512), ((16, 14, 14), (16, 7, 7))),
+    "cpu": Sizes(4, 24, 22, 6, (32, 64), ((16, 16, 16), (16, 8, 8))),
+    "quick": Sizes(2, 3, 5, 2, (4, 4), ((3, 4, 4), (3, 2, 2))),
+}
+
+
+def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str, Any]:
+    """Measure forward plus backward of both, after checking that they agree."""
+    sizes = SIZES["quick" if quick else device.type]
+    torch.manual_seed(seed)
+    size = (sizes.grids[0][1] * 8, sizes.grids[0][2] * 8)
+    scores = Scores(sizes.classes, sizes.attributes, sizes.channels, Forms(sizes.grids, size, sizes.grids[0][0])).to(
+        device
+    )
+    maps = tuple(
+        torch.randn(sizes.batch, d, *grid, device=device).relu()
+        for d, grid in zip(sizes.channels, sizes.grids, strict=True)
+    )
+    positive = torch.randint(sizes.classes, (sizes.batch,), device=device)
+    present = torch.zeros(sizes.batch, sizes.attributes, dtype=torch.bool, device=device)
+    present[:, : sizes.of_clip] = True
+    weights = [*scores.class_weights, *scores.attribute_weights]
+
+    def step(term: Callable[..., torch.Tensor]) -> Callable[[], tuple[torch.Tensor, ...]]:
+        return lambda: torch.autograd.grad(term(scores, maps, positive, present), weights)
+
+    ours, plain = step(class_term), step(straightforward)
+    _agree(ours(), plain())
+    repeats = 2 if quick else 10
+    fast, slow = (milliseconds(call, device, repeats=repeats) for call in (ours, plain))
+    fast_extra, slow_extra = (extra_bytes(call, device) for call in (ours, plain))
+    return {
+        "benchmark": "train",
+        "sizes": asdict(sizes),
+        "milliseconds": {"ours": fast, "straightforward": slow, "ratio": slow / fast},
+        "extra_bytes": {"ours": fast_extra, "straightforward": slow_extra},
+        "provenance": provenance(device, seed=seed),
+    }
+
+
+def straightforward(
+    scores: Scores, maps: tuple[torch.Tensor, ...], positive: torch.Tensor, present: torch.Tensor
+) -> torch.Tensor:
+    """Eq. (7) as the paper describes it: a convolution per shape, all differences, a chain of standard layers."""
+    attributes = present.nonzero()[:, 1].view(len(positive), -1)  # (B, s)
+    classes = scores.class_weights[0].shape[0]
+    others = torch.arange(classes - 1, device=positive.device)
+    negative = others + (others >= positive[:, None])
+    losses = []
+    for b in range(len(positive)):
+        volumes = []
+        for scale, h in enumerate(maps):
+            w_c, w_s = scores.class_weights[scale][:, None], scores.attribute_weights[scale][attributes[b]][None]
+            w_cs = (w_c * w_s + w_c + w_s).flatten(0, 1)  # (C * s, d, 3, 3)
+            for window in scores.windows.view(-1, 3, 3):
+                m = conv2d(h[b].transpose(0, 1), w_cs * window, padding=1)  # (T, C * s, H, W)
+                volumes.append(scores.forms.to_common(m.transpose(0, 1), scale))
+        m = torch.stack(volumes, 1).unflatten(0, (classes, -1))  # type: ignore[no-untyped-call]  # (C, s, K, T, H, W)
+        difference = (m[positive[b]][None] - m[negative[b]]).flatten(0, 1)
+        losses.append(softplus(compose(-difference)).view(classes - 1, -1).mean(1).sum())
+    return torch.stack(losses).mean()
+
+
+def table(report: dict[str, Any]) -> str:
+    """Write the report as text."""
+    ms, extra, source = report["milliseconds"], report["extra_bytes"], report["provenance"]
+    rows = ["| | forward + backward | extra memory |", "| --- | ---: | ---: |"]
+    for name in ("ours", "straightforward"):
+        memory = "unknown" if extra[name] is None else f"{extra[name] / 2**20:.0f} MiB"
+        rows.append(f"| {name} | {ms[name]:.2f} ms | {memory} |")
+    share = f", memory {extra['straightforward'] / extra['ours']:.1f} x less" if extra["ours"] else ""
+    rows += [
+        "",
+        f"{ms['ratio']:.1f} x faster{share}; {source['device']}, commit {source['commit']}, sizes {report['sizes']}.",
+    ]
+    return "\n".join(rows)
+
+
+def _agree(ours: tuple[torch.Tensor, ...], plain: tuple[torch.Tensor, ...]) -> None:
+    for a, b in zip(ours, plain, strict=True):
+        if (a - b).norm() > 1e-2 * b.norm():
+            raise WhytubeError("the training step and its straightforward writing disagree: this is a bug")

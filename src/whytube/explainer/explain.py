@@ -1,0 +1,176 @@
+"""explain(): a video in, an Explanation out; and models by name."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
+from whytube.classifiers.checkpoint import load_classifier
+from whytube.errors import ModelError
+from whytube.explainer.checkpoint import load_explainer
+from whytube.explainer.explainer import Explainer
+from whytube.explainer.regions import Question, Regions, box_masks
+from whytube.explanation import Evidence, Explanation, Reason
+from whytube.tubes import FILLS, Tube, erase
+from whytube.versions import versions
+from whytube.video import Clip, read_clip
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+MODELS = Path(__file__).parent.parent / "models"
+"""Models that come with the package: a folder each, with classifier.safetensors, explainer.safetensors and a card."""
+
+
+def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Explainer:
+    """Load a classifier with its explainer: a shipped model by name, or a folder that holds the two files."""
+    folder = Path(name_or_folder)
+    known = sorted(path.name for path in MODELS.iterdir() if path.is_dir()) if MODELS.is_dir() else []
+    if len(folder.parts) == 1 and folder.name in known:
+        folder = MODELS / folder.name
+    elif not folder.is_dir():
+        if len(folder.parts) == 1 and not folder.suffix:
+            raise unknown_name("model", str(name_or_folder), known)
+        raise ModelError(f"cannot read model {folder}: there is no such folder")
+    classifier = load_classifier(folder / "classifier.safetensors")
+    explainer = load_explainer(folder / "explainer.safetensors", classifier)
+    return explainer.to(device)
+
+
+def explain(
+    video: str | os.PathLike[str] | Clip,
+    model: str | os.PathLike[str] | Explainer = "demo",
+    *,
+    why: str | None = None,
+    why_not: str | None = None,
+    k: int = 2,
+    fills: Sequence[str] = ("mean", "blur", "freeze"),
+    sampling: str = "uniform",
+    salvage: bool = False,
+) -> Explanation:
+    """Explain why a video was classified as `why`, not as `why_not`.
+
+    Every reason is checked: its tube is masked with each of `fills` and the classifier run again.
+
+    Args:
+        video: a file, a folder of frames, a .seq, or a Clip at the classifier's size.
+        model: the name or folder of a model, or an Explainer.
+        why: the positive class A; by default the predicted one.
+        why_not: the negative class B; by default the most probable other class.
+        k: how many reasons at most.
+        fills: what masked regions are filled with: "mean", "blur", "freeze", "zero".
+        sampling: how frames are taken from a file, see `read_clip`.
+        salvage: use what decodes of a damaged file.
+
+    >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
+    'classified as tango, not waltz, because spinning'
+    """
+    check_int(k, "k", 1)
+    for fill in fills:
+        check_choice(fill, "fills", FILLS)
+    clock = _Clock()
+    explainer = model if isinstance(model, Explainer) else load_model(model)
+    classifier = explainer.classifier
+    clock("load model")
+    if isinstance(video, Clip):
+        clip = video
+    else:
+        clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
+    clock("read video")
+    check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
+    device = explainer.device
+    clips = clip.frames[None].to(device)
+    with torch.no_grad():
+        features = classifier.features(classifier.check_clips(clips))
+    clock("classify")
+    positive, negative = _classes(explainer, features.logits[0], why, why_not)
+    question = Question(
+        clips, features, torch.tensor([positive], device=device), torch.tensor([[negative]], device=device)
+    )
+    regions = explainer(question, k)
+    clock("search")
+    reasons = _reasons(explainer, clip, question, regions, fills)
+    clock("verify")
+    chances = features.logits[0].softmax(0).tolist()
+    return Explanation(
+        source=clip.source,
+        size=clip.size,
+        frames=tuple(int(i) for i in clip.indices),
+        times=tuple(float(t) for t in clip.times),
+        positive=explainer.classes[positive],
+        negative=explainer.classes[negative],
+        probabilities=dict(zip(explainer.classes, chances, strict=True)),
+        reasons=reasons,
+        settings={"objective": explainer.objective, "k": k, "fills": list(fills), "sampling": sampling},
+        versions=versions(),
+        timings=clock.seconds,
+    )
+
+
+def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_not: str | None) -> tuple[int, int]:
+    index = explainer.classifier.class_index
+    ranked = logits.argsort(descending=True).tolist()
+    if why is None and why_not is not None and index(why_not) == ranked[0]:
+        raise fail("why_not", "another class than the predicted one, or be joined by `why`", repr(why_not))
+    positive = ranked[0] if why is None else index(why)
+    negative = next(c for c in ranked if c != positive) if why_not is None else index(why_not)
+    if positive == negative:
+        raise fail("why_not", f"another class than {explainer.classes[positive]!r}", repr(why_not))
+    return positive, negative
+
+
+def _reasons(
+    explainer: Explainer, clip: Clip, question: Question, regions: Regions, fills: Sequence[str]
+) -> tuple[Reason, ...]:
+    found = torch.isfinite(regions.scores[0, 0])
+    boxes, words = regions.boxes[0, 0][found], regions.attributes[0, 0][found].tolist()
+    scores = regions.scores[0, 0][found].tolist()
+    if not words:
+        return ()
+    pair = torch.cat([question.positive, question.negative[0]])
+    before = question.features.logits[0].softmax(0)[pair].tolist()
+    masks = box_masks(boxes, explainer.classifier.size)
+    clips = question.clips.expand(len(words), -1, -1, -1, -1)
+    after: dict[str, Any] = {}
+    with torch.no_grad():
+        for fill in fills:
+            after[fill] = explainer.classifier(erase(clips, masks, fill=fill)).softmax(1)[:, pair].tolist()
+    return tuple(
+        Reason(
+            attribute=explainer.attributes[word] if word >= 0 else "",
+            score=scores[r],
+            tube=_tube(boxes[r], clip),
+            evidence=tuple(
+                Evidence(fill, before[0], after[fill][r][0], before[1], after[fill][r][1]) for fill in fills
+            ),
+        )
+        for r, word in enumerate(words)
+    )
+
+
+def _tube(boxes: torch.Tensor, clip: Clip) -> Tube:
+    """Boxes (T, 4) in pixels of the clip, as a tube of the video's own frames; a frame shown twice counts once."""
+    height, width = clip.size
+    scale = np.array([width, height, width, height]) / np.array([*clip.frames.shape[:-3:-1]] * 2)
+    there = (boxes[:, 2] > boxes[:, 0]).cpu().numpy()
+    frames, first = np.unique(clip.indices[there], return_index=True)
+    return Tube(frames, (boxes.cpu().double().numpy() * scale)[there][first], clip.times[there][first])
+
+
+class _Clock:
+    """Seconds between calls, by what was done."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self.last, 4)
+        self.last = now

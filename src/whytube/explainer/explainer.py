@@ -1,0 +1,182 @@
+"""Explainer: a classifier, the scores that explain it, and the words they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.checks import check_int
+from whytube.explainer.forms import Forms
+from whytube.explainer.regions import Question, Regions, box_masks
+from whytube.explainer.scores import Scores
+from whytube.subpath import Subpath, max_subpath, max_subpath_difference
+from whytube.tubes import erase
+
+if TYPE_CHECKING:
+    from whytube.classifiers.base import VideoClassifier
+
+VERIFYING_FILL = "mean"
+"""What a candidate tube is filled with while candidates are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explainer:
+    """Explains `classifier` in the words of `attributes`.
+
+    table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
+    also decides how a question is answered: "ours" verifies its candidates with the classifier.
+    """
+
+    classifier: VideoClassifier
+    scores: Scores
+    attributes: tuple[str, ...]
+    table: torch.Tensor
+    objective: str
+
+    @property
+    def name(self) -> str:
+        """Name among methods."""
+        return self.objective
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.scores.attribute_bias.device
+
+    def to(self, device: torch.device | str) -> Explainer:
+        """Move classifier and scores; returns itself."""
+        self.classifier.to(device)
+        self.scores.to(device)
+        return self
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classifier's."""
+        return self.classifier.classes
+
+    def question(self, clips: torch.Tensor, *, negatives: int = 1) -> Question:
+        """Ask why clips (B, 3, T, H, W) are classified as they are, not as the `negatives` next probable classes."""
+        check_int(negatives, "negatives", 1, len(self.classes) - 1)
+        with torch.no_grad():
+            features = self.classifier.features(clips)
+        ranked = features.logits.argsort(dim=1, descending=True, stable=True)
+        return Question(clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives])
+
+    @torch.no_grad()
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
+        if self.objective == "ours":
+            return self._verified(question, k)
+        maps = self.scores.normalise(question.features.maps)
+        parts = [self._ranked(question, maps, b, k) for b in range(len(question.clips))]
+        return _stacked(parts)
+
+    def _ranked(self, question: Question, maps: tuple[torch.Tensor, ...], b: int, k: int) -> Regions:
+        """Eq. (9): the best tube of every attribute, ranked by its score (the sigmoid is monotonous, and saturates)."""
+        own = tuple(h[b : b + 1] for h in maps)
+        every = torch.arange(len(self.attributes), device=question.clips.device)[None]
+        volumes = self.scores.class_volumes(own, every)  # (1, C, S, K, T, H, W)
+        path = max_subpath_difference(volumes, question.positive[b : b + 1], question.negative[b : b + 1])
+        return self._top(path, every[0], k)
+
+    def _top(self, path: Subpath, words: torch.Tensor, k: int) -> Regions:
+        """Keep the k attributes with the largest values of `path` with batch (1, N, S)."""
+        count = min(k, path.value.shape[-1])
+        value, place = path.value.topk(count, dim=-1)  # (1, N, k)
+        index = place[..., None, None].expand(*place.shape, *path.cells.shape[-2:])
+        cells = path.cells.gather(2, index)
+        return _padded(self.scores.forms.boxes(cells), words[place], value, k)
+
+    def _verified(self, question: Question, k: int) -> Regions:
+        """Candidates from the layer, ranked by what the classifier says once they are masked.
+
+        Each word that class A has proposes its best tube in every form: candidates must differ in size and place for
+        verification to have a choice. The score is the rise of the log-odds of B, against A and all other classes.
+        """
+        words = self._words(question.positive)  # (B, s), -1 where there are fewer
+        boxes = self._candidates(question, words)  # (B, s, K, T, 4)
+        batch, count, forms = boxes.shape[:3]
+        before = _log_odds(question.features.logits, question.negative)  # (B, N)
+        after = _log_odds(self._masked_logits(question, boxes.flatten(1, 2)), question.negative)  # (B, s * K, N)
+        rise, best = (after - before[:, None]).view(batch, count, forms, -1).max(2)  # (B, s, N): the best form
+        fits = self._suited(question).gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
+        ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
+        value, place = ranked.topk(min(k, count), dim=-1)
+        each = torch.arange(batch, device=boxes.device)[:, None, None]
+        found = value > -torch.inf
+        chosen = boxes[each, place, best.transpose(1, 2).gather(2, place)]
+        chosen = torch.where(found[..., None, None], chosen, 0)
+        return _padded(chosen, torch.where(found, words[each, place], -1), value, k)
+
+    def _candidates(self, question: Question, words: torch.Tensor) -> torch.Tensor:
+        """Best tube of every form for words (B, s) of each clip: boxes (B, s, K, T, 4)."""
+        maps = self.scores.normalise(question.features.maps)
+        volumes = self.scores.attribute_volumes(maps)  # (B, S, K, T, H, W)
+        each = torch.arange(len(words), device=words.device)[:, None]
+        path = max_subpath(volumes[each, words.clamp_min(0)].unsqueeze(3))  # a form at a time
+        cells = path.cells.clone()  # (B, s, K, T, 3)
+        form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
+        cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
+        return self.scores.forms.boxes(cells)
+
+    def _words(self, positive: torch.Tensor) -> torch.Tensor:
+        """Attributes of each clip's class: (B, s), -1 where a class has fewer than others."""
+        rows = self.table.to(positive.device)[positive]
+        order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
+        return torch.where(rows.gather(1, order), order, -1)
+
+    def _suited(self, question: Question) -> torch.Tensor:
+        """Words that can answer: attributes that A has and B lacks; if there is none, those that A has: (B, N, S)."""
+        table = self.table.to(question.clips.device)
+        of_a = table[question.positive][:, None]
+        only = of_a & ~table[question.negative]
+        return torch.where(only.any(-1, keepdim=True), only, of_a)
+
+    def _masked_logits(self, question: Question, boxes: torch.Tensor, *, chunk: int = 128) -> torch.Tensor:
+        """Logits once each of boxes (B, n, T, 4) is masked: (B, n, C)."""
+        batch, count = boxes.shape[:2]
+        owner = torch.arange(batch, device=boxes.device).repeat_interleave(count)
+        flat = boxes.flatten(0, 1)
+        results = []
+        for first in range(0, len(flat), chunk):
+            clips = question.clips[owner[first : first + chunk]]
+            masks = box_masks(flat[first : first + chunk], self.classifier.size)
+            results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
+        return torch.cat(results).view(batch, count, -1)
+
+
+def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
+    """Build untrained scores that fit a classifier's maps."""
+    shapes = classifier.map_shapes()
+    forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
+
+
+def _log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
+    """Log-odds log p(B) / (1 - p(B)) of the negatives (B, N) from logits (B, C) or (B, n, C): (B, N) or (B, n, N)."""
+    if logits.ndim == 3:
+        negative = negative[:, None].expand(-1, logits.shape[1], -1)
+    log_p = logits.log_softmax(-1).gather(-1, negative)
+    return log_p - torch.log1p(-log_p.exp().clamp_max(1 - 1e-6))
+
+
+def _padded(boxes: torch.Tensor, attributes: torch.Tensor, scores: torch.Tensor, k: int) -> Regions:
+    """Fill up to k answers with none."""
+    missing = k - scores.shape[-1]
+    if missing:
+        boxes = torch.nn.functional.pad(boxes, (0, 0, 0, 0, 0, missing))
+        attributes = torch.nn.functional.pad(attributes, (0, missing), value=-1)
+        scores = torch.nn.functional.pad(scores, (0, missing), value=-torch.inf)
+    return Regions(boxes, attributes, scores)
+
+
+def _stacked(parts: list[Regions]) -> Regions:
+    return Regions(
+        torch.cat([p.boxes for p in parts]),
+        torch.cat([p.attributes for p in parts]),
+        torch.cat([p.scores for p in parts]),
+    )

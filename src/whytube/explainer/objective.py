@@ -1,0 +1,162 @@
+"""What the explanation module is trained for.
+
+`paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
+*smallest* tube score of m[pos] - m[neg]. Its value cannot fall below the all-zero level (C - 1) log 2 while any cell is
+without class information, because the smallest tube can always go there: that cell's scores have the same distribution
+for every class, and for it 0 is the best score. See docs/method.md.
+
+`two-sided` asks that the best tube for A outweighs the best tube for B: -log sigmoid(max + min). A cell without class
+information adds as much to one as to the other, so the loss can fall.
+
+`ours` adds what the paper lacks, a reason to tell attribute s from attribute s': the best tube of w_s . h + b_s is
+positive for the attributes that a clip has and negative for those it has not. Since the latter holds for every tube,
+the background becomes negative, and tubes become short.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+
+from whytube.checks import unknown_name
+from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whytube.explainer.scores import Scores
+
+_VOLUME_BYTES = 128 << 20  # score volumes that exist at one time while paths are searched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """Weights of the two terms and how features are scaled.
+
+    class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
+    attribute_term: weight of the contrast between present and absent attributes. standardise: scale the features.
+    """
+
+    class_term: float = 1.0
+    two_sided: bool = False
+    attribute_term: float = 0.0
+    standardise: bool = False
+
+
+OBJECTIVES = {
+    "paper": Objective(),
+    "two-sided": Objective(two_sided=True, standardise=True),
+    "ours": Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True),
+}
+
+
+def find_objective(name: str) -> Objective:
+    """Return an objective by name."""
+    if name not in OBJECTIVES:
+        raise unknown_name("objective", name, OBJECTIVES)
+    return OBJECTIVES[name]
+
+
+def zero_level(classes: int) -> float:
+    """Value of the paper's loss when every score is zero: (C - 1) log 2."""
+    return (classes - 1) * math.log(2)
+
+
+def loss_terms(
+    objective: Objective, scores: Scores, maps: Sequence[torch.Tensor], positive: torch.Tensor, present: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Weighted terms of the loss for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum."""
+    maps = scores.normalise(maps)
+    terms = {}
+    if objective.class_term:
+        term = class_term(scores, maps, positive, present, two_sided=objective.two_sided)
+        terms["class"] = objective.class_term * term
+    if objective.attribute_term:
+        terms["attribute"] = objective.attribute_term * attribute_term(scores, maps, present)
+    return terms
+
+
+def class_term(
+    scores: Scores,
+    maps: Sequence[torch.Tensor],
+    positive: torch.Tensor,
+    present: torch.Tensor,
+    *,
+    two_sided: bool = False,
+) -> torch.Tensor:
+    """Eq. (7), averaged over the batch: sum over negatives, mean over S(x), of -log sigmoid(tube score)."""
+    attributes, counts = _listed(present)  # (B, s), (B,)
+    value = difference_values(scores, maps, positive, attributes, two_sided=two_sided)  # (B, N, s)
+    share = (attributes >= 0) / counts[:, None].clamp_min(1)
+    return (softplus(-value).sum(1) * share).sum(1).mean()
+
+
+def difference_values(
+    scores: Scores,
+    maps: Sequence[torch.Tensor],
+    positive: torch.Tensor,
+    attributes: torch.Tensor,
+    *,
+    two_sided: bool = False,
+) -> torch.Tensor:
+    """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, C - 1, s).
+
+    The search sees chunks of the batch without a tape; the gradient runs through the pooled features of the paths.
+    """
+    batch, count = attributes.shape
+    classes = scores.class_weights[0].shape[0]
+    grid = math.prod(scores.forms.grid) * scores.forms.count
+    chunk = max(1, _VOLUME_BYTES // (4 * classes * count * grid))
+    searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
+    pooled: list[list[torch.Tensor]] = []
+    with torch.no_grad():
+        for first in range(0, batch, chunk):
+            part = [h[first : first + chunk] for h in maps]
+            volumes = scores.class_volumes(part, attributes[first : first + chunk])
+            found = [search(volumes, positive[first : first + chunk]) for search in searches]
+            item = torch.arange(len(volumes), device=volumes.device)[:, None, None]
+            sums = None
+            for path in found:
+                flat = item.expand(path.value.shape).reshape(-1)
+                windows = scores.pool(part, path.cells.flatten(0, 2), flat)
+                sums = windows if sums is None else [a + b for a, b in zip(sums, windows, strict=True)]
+            pooled.append([] if sums is None else sums)
+            del volumes
+    others = torch.arange(classes - 1, device=positive.device)
+    negative = others + (others >= positive[:, None])
+    value = torch.zeros((), device=positive.device)
+    for scale in range(len(maps)):
+        w_c, w_s = scores.tap_weights("class", scale), scores.tap_weights("attribute", scale)
+        windows_all = torch.cat([p[scale] for p in pooled]).view(batch, classes - 1, count, -1)
+        along = windows_all * (1 + w_s[attributes.clamp_min(0)])[:, None]
+        value = value + torch.einsum("bnx,bnsx->bns", w_c[positive][:, None] - w_c[negative], along)
+    return value
+
+
+def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.Tensor) -> torch.Tensor:
+    """Mean over present plus mean over absent attributes of -log sigmoid(+-best tube of w_s . h + b_s)."""
+    with torch.no_grad():
+        volumes = scores.attribute_volumes(maps)
+        path = max_subpath(volumes)
+        batch, count = path.value.shape
+        item = torch.arange(batch, device=volumes.device).repeat_interleave(count)
+        pooled = scores.pool(maps, path.cells.flatten(0, 1), item)
+        length = (path.stop - path.start).to(volumes.dtype)
+    value = scores.attribute_bias * length
+    for scale, windows in enumerate(pooled):
+        w_s = scores.tap_weights("attribute", scale)
+        value = value + torch.einsum("sx,bsx->bs", w_s, windows.view(batch, count, -1))
+    loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
+    return loss[present].mean() + loss[~present].mean()
+
+
+def _listed(present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """List the attributes of each clip, (B, s) with -1 where it has fewer than others, and how many, (B,)."""
+    counts = present.sum(1)
+    order = present.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+    order = order[:, : max(1, int(counts.max()))]
+    return torch.where(present.gather(1, order), order, -1), counts

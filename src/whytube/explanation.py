@@ -1,0 +1,269 @@
+"""Explanation: why A, not B, as words with tubes, what really happened when each tube was masked, and a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from whytube.checks import check_int, fail
+from whytube.errors import ArgumentError, ExplanationError
+from whytube.tubes import Tube
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+SCHEMA = 1
+KIND = "explanation"
+# Masking moves the decision when the odds p(A) : p(B) fall to this share of what they were, or below it.
+MOVED_ODDS = 0.8
+# Probabilities below this count as this much in odds, so that an odds ratio is always a number.
+LEAST = 1e-7
+MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~"})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a tube really masked with `fill` did to the classifier, run again: p(A) and p(B), in [0, 1]."""
+
+    fill: str
+    positive_before: float
+    positive_after: float
+    negative_before: float
+    negative_after: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if name != "fill":
+                object.__setattr__(self, name, _probability(value, name))
+
+    @property
+    def odds_ratio(self) -> float:
+        """Odds p(A) : p(B) after masking over those before; below 1 the tube spoke for A against B."""
+        after = max(self.positive_after, LEAST) / max(self.negative_after, LEAST)
+        return after * max(self.negative_before, LEAST) / max(self.positive_before, LEAST)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the odds fell to MOVED_ODDS of what they were."""
+        return self.odds_ratio <= MOVED_ODDS
+
+
+@dataclass(frozen=True, eq=False)
+class Reason:
+    """A word, where it is seen, and whether the classifier agrees.
+
+    attribute: the word; "" for a region without one. score: comparable between the reasons of one explanation only.
+    evidence: one per fill that was tried; empty where the reason was not checked.
+    """
+
+    attribute: str
+    score: float
+    tube: Tube
+    evidence: tuple[Evidence, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", _finite(self.score, "score"))
+        object.__setattr__(self, "evidence", tuple(self.evidence))
+
+    @property
+    def moved(self) -> bool | None:
+        """Whether masking moved the decision under most fills; None where nothing was measured."""
+        return 2 * sum(e.moved for e in self.evidence) > len(self.evidence) if self.evidence else None
+
+    @property
+    def word(self) -> str:
+        """The attribute, or what to call a region without one."""
+        return self.attribute or "a region without a word"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `moved` is for readers, and not read back."""
+        return {
+            "attribute": self.attribute,
+            "score": self.score,
+            "moved": self.moved,
+            "tube": self.tube.to_dict(),
+            "evidence": [asdict(e) for e in self.evidence],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reason:
+        """Read what `to_dict` wrote."""
+        evidence = tuple(Evidence(**e) for e in data["evidence"])
+        return cls(data["attribute"], data["score"], Tube.from_dict(data["tube"]), evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a clip was classified as `positive`, not as `negative`.
+
+    source: where the clip comes from, usually a path. size: (height, width) of the video's own frames.
+    frames: the T sampled 0-based frame indices of the source. times: their seconds, or None where not known.
+    positive, negative: class names A and B. probabilities: p(c|x) of all classes or the most probable ones.
+    reasons: best first. settings, versions: how it was made, as JSON can hold it. timings: seconds per stage.
+    fps, duration: of the source, where known.
+    """
+
+    source: str
+    size: tuple[int, int]
+    frames: tuple[int, ...]
+    positive: str
+    negative: str
+    probabilities: dict[str, float]
+    reasons: tuple[Reason, ...]
+    times: tuple[float, ...] | None = None
+    fps: float | None = None
+    duration: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.positive or not self.negative or self.positive == self.negative:
+            raise fail("negative", "a class other than the positive one", (self.positive, self.negative))
+        if len(self.size) != 2:
+            raise fail("size", "(height, width)", self.size)
+        checked = {
+            "source": str(self.source),
+            "size": tuple(check_int(int(n), "size", 1) for n in self.size),
+            "frames": tuple(check_int(int(n), "frames", 0) for n in self.frames),
+            "times": None if self.times is None else tuple(_finite(t, "times") for t in self.times),
+            "fps": None if self.fps is None else _finite(self.fps, "fps"),
+            "duration": None if self.duration is None else _finite(self.duration, "duration"),
+            "probabilities": {str(c): _probability(p, f"probabilities[{c!r}]") for c, p in self.probabilities.items()},
+            "reasons": tuple(self.reasons),
+            **{name: _plain(getattr(self, name), name) for name in ("settings", "versions", "timings")},
+        }
+        if self.times is not None and len(self.times) != len(self.frames):
+            raise fail("times", f"{len(self.frames)} seconds, one per frame", f"{len(self.times)} of them")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def telling(self) -> tuple[Reason, ...]:
+        """The reasons that the sentence names: those that move the decision, or, where none was checked, all."""
+        unchecked = all(reason.moved is None for reason in self.reasons)
+        return tuple(reason for reason in self.reasons if reason.moved or unchecked)
+
+    @property
+    def sentence(self) -> str:
+        """Say it in plain text: classified as dunk, not surf, because of "with ball" and "jumping"."""
+        return self._say(word='"{}"'.format, name=str)
+
+    @property
+    def markdown(self) -> str:
+        """Say it in Markdown, with class names and words in italics."""
+        return self._say(word=_italic, name=_italic)
+
+    def _say(self, *, word: Any, name: Any) -> str:
+        claim = f"classified as {name(self.positive)}, not {name(self.negative)}"
+        words = [word(w) if w else "one region" for w in dict.fromkeys(r.attribute for r in self.telling)]
+        if not words:
+            return f"{claim}; no region explains this"
+        if self.telling[0].moved is None:
+            return f"{claim}, perhaps because of {_listed(words)} (not checked)"
+        return f"{claim}, because of {_listed(words)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: every field, with `schema`, `kind` and the `sentence` for readers."""
+        return {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "source": self.source,
+            "positive": self.positive,
+            "negative": self.negative,
+            "sentence": self.sentence,
+            "probabilities": dict(self.probabilities),
+            "reasons": [reason.to_dict() for reason in self.reasons],
+            "size": list(self.size),
+            "frames": list(self.frames),
+            "times": None if self.times is None else list(self.times),
+            "fps": self.fps,
+            "duration": self.duration,
+            **{name: _plain(getattr(self, name), name) for name in ("settings", "versions", "timings")},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """Read what `to_dict` wrote; ArgumentError says what is wrong with other data."""
+        if not hasattr(data, "get") or data.get("kind") != KIND or "schema" not in data:
+            raise fail("data", "an explanation, with a schema", "something else")
+        if data["schema"] != SCHEMA:
+            raise fail("schema", f"{SCHEMA}, the one this whytube knows", f"{data['schema']!r}. Update whytube")
+        derived = {"schema", "kind", "sentence", "reasons"}
+        try:
+            reasons = tuple(Reason.from_dict(reason) for reason in data["reasons"])
+            return cls(**{key: value for key, value in data.items() if key not in derived}, reasons=reasons)
+        except ArgumentError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else error
+            raise fail("data", f"an explanation of schema {SCHEMA}", f"one that is damaged: {what}") from error
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write it as JSON; the file appears under its name only once it is whole."""
+        target = Path(path)
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if target.exists() and not overwrite:
+            raise ExplanationError(f"{target} exists already. Choose another name, or pass overwrite=True")
+        part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(target)
+        except OSError as error:
+            raise ExplanationError(f"cannot write {target}: {error.strerror or error}") from error
+        finally:
+            part.unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """Read what `save` wrote."""
+        source = Path(path)
+        try:
+            return cls.from_dict(json.loads(source.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise ExplanationError(f"cannot read {source}: {error.strerror or error}") from error
+        except ArgumentError as error:
+            raise ExplanationError(f"cannot read {source}: {error}") from error
+        except ValueError as error:
+            raise ExplanationError(f"cannot read {source}: cut off, or not JSON ({error})") from error
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Write a, b and c."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _italic(text: str) -> str:
+    return f"*{' '.join(text.split()).translate(MARKDOWN)}*"
+
+
+def _finite(value: object, name: str) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise fail(name, "a number", repr(value)) from None
+    if not math.isfinite(number):
+        raise fail(name, "a finite number", number)
+    return number
+
+
+def _probability(value: object, name: str) -> float:
+    """Let rounding errors of a softmax in float32 pass."""
+    number = _finite(value, name)
+    if not -1e-6 <= number <= 1 + 1e-6:
+        raise fail(name, "a probability in [0, 1]", number)
+    return min(max(number, 0.0), 1.0)
+
+
+def _plain(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Copy a mapping as JSON would give it back."""
+    try:
+        return dict(json.loads(json.dumps(dict(value), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise fail(name, "a mapping of values that JSON can hold", error) from error

@@ -1,0 +1,52 @@
+"""What stands beside every number and every explanation: versions, commit, device."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import whytube
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    found = {"whytube": whytube.__version__, "python": platform.python_version(), "torch": torch.__version__}
+    found["numpy"] = np.__version__
+    for package in ("numba", "triton", "av"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def provenance(device: torch.device, *, seed: int | None = None) -> dict[str, Any]:
+    """Commit, device and versions, to stand beside every number."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    threads = torch.get_num_threads()
+    return {"commit": commit(), "device": name, "threads": threads, "seed": seed, "versions": versions()}
+
+
+@cache
+def commit() -> str | None:
+    """Name the source tree's commit, with "+" when files differ from it; None outside a checkout.
+
+    A copy of the tree without its history may say where it came from in WHYTUBE_COMMIT.
+    """
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("WHYTUBE_COMMIT")
