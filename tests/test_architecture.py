@@ -13,13 +13,12 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks",),
-    ("versions",),
-    ("video", "tubes", "subpath", "checkpoint"),
+    ("video", "tubes", "subpath", "checkpoint", "versions"),
     ("classifiers", "explanation"),
     ("explainer",),
-    ("data",),
+    ("data", "report"),
     ("training",),
-    ("evaluation", "report"),
+    ("evaluation",),
     ("benchmark", "demo"),
     ("cli",),
 )
@@ -28,8 +27,8 @@ ONLY_IN = {
     "av": "video/",
     "numba": "subpath/cpu.py",
     "triton": "subpath/cuda.py",
-    "typer": "cli.py",
-    "rich": ("cli.py", "demo.py"),
+    "typer": "cli/",
+    "rich": ("cli/", "demo.py"),
 }
 SUBPATH_MAY_IMPORT = {"torch", "numpy", "numba", "triton", "whytube"}
 
