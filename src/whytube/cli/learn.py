@@ -181,7 +181,7 @@ def evaluate(
 
 
 def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:
-    asked = {"clips": clips, "distinct": distinct, "lr": lr, "seed": seed}
+    asked: dict[str, Any] = {"clips": clips, "distinct": distinct, "lr": lr, "seed": seed}
     return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
 
 
