@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from whytube.explainer.scores import Scores
 
-_VOLUME_BYTES = 48 << 20  # score volumes that exist at one time while paths are searched
+_VOLUME_BYTES = 128 << 20  # score volumes that exist at one time while paths are searched
 
 
 @dataclass(frozen=True, kw_only=True)
