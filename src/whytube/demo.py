@@ -47,8 +47,10 @@ def run_demo(
     """Write `report.html`, `results.json`, clips, overlays and explanations to `out`; return the results."""
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    explainer = train_demo(out / "model", seed=seed, device=device, console=console) if train else None
-    explainer = explainer or load_model("demo", device=device)
+    if train:
+        explainer = train_demo(out / "model", seed=seed, device=device, console=console)
+    else:
+        explainer = load_model("demo", device=device)
     world = World(size=explainer.classifier.size[0], frames=explainer.classifier.frames, seed=seed)
     pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
     results = measure(explainer, world, count=count, seed=seed, device=device)
@@ -78,8 +80,8 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
     save_classifier(
         folder / "classifier.safetensors", classifier, provenance=origin, recipe=asdict(recipe), metrics=metrics
     )
-    explainer, _ = fit_explainer(
-        classifier,
+    fit_explainer(
+        classifier.for_inference(),
         world,
         EXPLAINER_RECIPES["demo"],
         device=device,
@@ -87,7 +89,7 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
         progress=show("explainer"),
         provenance=origin,
     )
-    return explainer
+    return load_model(folder, device=device)
 
 
 def measure(explainer: Explainer, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:

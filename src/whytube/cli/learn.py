@@ -112,7 +112,7 @@ def train_explainer(
     if recipe not in EXPLAINER_RECIPES:
         raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
     where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, distinct, lr, seed)
-    model = load_classifier(classifier or out / "classifier.safetensors")
+    model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe, "objective": objective}
     _, history = fit_explainer(

@@ -38,7 +38,7 @@ def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device |
         if len(folder.parts) == 1 and not folder.suffix:
             raise unknown_name("model", str(name_or_folder), known)
         raise ModelError(f"cannot read model {folder}: there is no such folder")
-    classifier = load_classifier(folder / "classifier.safetensors")
+    classifier = load_classifier(folder / "classifier.safetensors").for_inference()
     explainer = load_explainer(folder / "explainer.safetensors", classifier)
     return explainer.to(device)
 
