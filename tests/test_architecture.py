@@ -28,8 +28,8 @@ ONLY_IN = {
     "av": "video/",
     "numba": "subpath/cpu.py",
     "triton": "subpath/cuda.py",
-    "typer": "cli.py",
-    "rich": ("cli.py", "demo.py"),
+    "typer": "cli/",
+    "rich": ("cli/", "demo.py"),
 }
 SUBPATH_MAY_IMPORT = {"torch", "numpy", "numba", "triton", "whytube"}
 
