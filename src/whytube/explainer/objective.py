@@ -152,4 +152,5 @@ def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.
         w_s = scores.tap_weights("attribute", scale)
         value = value + torch.einsum("sx,bsx->bs", w_s, windows.view(batch, count, -1))
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
-    return loss[present].mean() + loss[~present].mean()
+    sides = (loss[present], loss[~present])  # a batch may have nothing on one of them
+    return torch.stack([side.sum() / max(1, len(side)) for side in sides]).sum()
