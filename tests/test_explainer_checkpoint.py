@@ -57,7 +57,7 @@ def test_another_classifier_is_refused(path):
 
 def test_another_kind_of_file_is_refused(explainer, tmp_path):
     path = save_classifier(tmp_path / "c.safetensors", explainer.classifier, provenance={})
-    with pytest.raises(ModelError, match="expected the weights of a explainer, got those of a classifier"):
+    with pytest.raises(ModelError, match="expected the weights of kind 'explainer', got 'classifier'"):
         load_explainer(path, explainer.classifier)
     with pytest.raises(ModelError, match="there is no such file"):
         load_explainer(tmp_path / "none.safetensors", explainer.classifier)

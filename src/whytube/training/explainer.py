@@ -54,7 +54,7 @@ def fit_explainer(
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
 ) -> tuple[Explainer, History]:
-    """Train an explainer on the "train" split; the classifier stays as it is.
+    """Train an explainer on the "train" split; the classifier stays as it is, in evaluation mode.
 
     c_pos is sampled from p(c|x) and S(x) is the clip's attributes (section 3.4). A Record's accuracy is the share of
     clips that the classifier gets right. Runs are resumed as `fit_classifier` does. Of the recipe, what changes clips
