@@ -13,13 +13,12 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks",),
-    ("versions",),
-    ("video", "tubes", "subpath", "checkpoint"),
+    ("video", "tubes", "subpath", "checkpoint", "versions"),
     ("classifiers", "explanation"),
     ("explainer",),
-    ("data",),
+    ("data", "report"),
     ("training",),
-    ("evaluation", "report"),
+    ("evaluation",),
     ("benchmark", "demo"),
     ("cli",),
 )

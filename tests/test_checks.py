@@ -8,9 +8,9 @@ from whytube.errors import ArgumentError, WhytubeError
 def test_one_wording():
     with pytest.raises(ArgumentError, match=r"^`clip` must be of shape \(3, T, H, W\), got \(16, 3, 8\)$"):
         check_tensor(torch.zeros(16, 3, 8), "clip", "(3, T, H, W)", ndim=4)
-    with pytest.raises(ArgumentError, match="^`radius` must be an integer from 0 to 3, got True$"):
+    with pytest.raises(ArgumentError, match=r"^`radius` must be an integer from 0 to 3, got True$"):
         check_int(True, "radius", 0, 3)
-    with pytest.raises(ArgumentError, match="^`fill` must be one of 'mean', 'blur', got 'red'$"):
+    with pytest.raises(ArgumentError, match=r"^`fill` must be one of 'mean', 'blur', got 'red'$"):
         check_choice("red", "fill", ["mean", "blur"])
 
 

@@ -93,6 +93,15 @@ def test_modes_and_progress():
     assert model.scale.grad is None
 
 
+def test_controls_on_the_same_tubes_cost_no_run():
+    model, source = Adder(), Squares(3)
+    true = TrueBox(WORDS, source.table)
+    evaluate([true], model, source, fills=("zero",))
+    alone, model.seen = model.seen, 0
+    evaluate([true, ShuffledWords(true, len(WORDS))], model, source, fills=("zero",))
+    assert model.seen == alone
+
+
 def test_clips_without_boxes():
     source = Tints(3, size=32, frames=2)
     model = C3DResNet(source.classes, width=1 / 16, frames=2, size=(32, 32))

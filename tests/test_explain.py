@@ -1,5 +1,7 @@
 """explain() on real files: what is asked, what comes back, and in whose pixels."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explainer import explain as module
 from whytube.explainer.checkpoint import save_explainer
 from whytube.explainer.explain import explain, load_model
+from whytube.explainer.explainer import VERIFYING_FILL
 from whytube.explainer.regions import Question
 from whytube.explanation import Explanation
 from whytube.tubes import erase, tube_mask
@@ -86,6 +89,12 @@ def test_evidence_is_what_the_classifier_says_once_the_tube_is_masked(video, exp
             assert (evidence.positive_after, evidence.negative_after) == pytest.approx(
                 (float(after[a]), float(after[b])), abs=1e-5
             )
+
+
+def test_the_ranking_has_not_seen_the_fills_of_the_evidence():
+    default = inspect.signature(explain).parameters["fills"].default
+    assert default == FILLS
+    assert VERIFYING_FILL not in default
 
 
 def test_why_and_why_not(video, explainer):

@@ -8,7 +8,7 @@ from toy_source import Tints
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
-from whytube.explainer.explainer import Explainer, build_scores
+from whytube.explainer.explainer import VERIFYING_FILL, Explainer, build_scores
 from whytube.explainer.regions import Question, box_masks, listed
 from whytube.subpath import max_subpath
 from whytube.tubes import Tube, erase, tube_mask
@@ -139,7 +139,7 @@ def tubes(explainer, volume):
 
 def rise(explainer, question, b, negative, tube):
     mask = tube_mask([tube], [0, 1], (16, 16), resolution=(16, 16))
-    after = explainer.classifier(erase(question.clips[b : b + 1], mask, fill="mean"))
+    after = explainer.classifier(erase(question.clips[b : b + 1], mask, fill=VERIFYING_FILL))
     p, q = (float(x.softmax(1)[0, negative]) for x in (question.features.logits[b : b + 1], after))
     return math.log(q / (1 - q)) - math.log(p / (1 - p))
 

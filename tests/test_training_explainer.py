@@ -142,6 +142,12 @@ def test_another_run_is_not_resumed(tmp_path, change, objective, message):
         )
 
 
+def test_distinct_clips_are_made_once_and_shown_often():
+    source = Tints()
+    fit_explainer(tiny_classifier(), source, replace(QUICK, clips=48, distinct=6))
+    assert [index for _, chosen in source.asked for index in chosen] == list(range(6))
+
+
 def test_the_features_are_standardised_where_the_objective_says_so():
     for name, objective in OBJECTIVES.items():
         explainer, _ = fit_explainer(tiny_classifier(), Tints(), replace(QUICK, clips=12), objective=name)

@@ -10,7 +10,6 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import torch
 from rich.table import Table
 
 from whytube.classifiers.catalogue import build_classifier
@@ -30,6 +29,7 @@ from whytube.video import write_video
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import torch
     from rich.console import Console
 
     from whytube.explainer.explainer import Explainer

@@ -20,8 +20,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # The paper's: 37 G multiply-adds a clip, 14 M weights; maps 256 x 14 x 14 and 512 x 7 x 7.
     "c3d-resnet": ("c3d-resnet", {}),
     # For a CPU: 0.4 G multiply-adds, 0.2 M weights; maps 32 x 16 x 16 and 64 x 8 x 8, grids of the paper's make. On the
-    # embedded world a grid this fine is worth more than width (8 x 8 and 4 x 4 at equal cost: 52 %, not 65 %, of short
-    # runs' clips right), and the largest value in a frame more than the mean, as entities are small.
+    # embedded world a grid this fine is worth more than width: after 3200 clips 65 % of test clips are right, at equal
+    # cost 52 % with twice the width on 8 x 8 and 4 x 4 cells. Entities are small, hence "max".
     "c3d-resnet-small": (
         "c3d-resnet",
         {"width": 0.125, "size": (64, 64), "pooling": "max", "stem_stride": 2, "pools": (2, 1, 1, 2)},

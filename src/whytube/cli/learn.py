@@ -33,6 +33,7 @@ train = typer.Typer(help="Fit a classifier, then the explainer of a classifier."
 Out = Annotated[Path, typer.Option(help="Folder for weights, history and the state to resume from.")]
 Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
 Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
+Distinct = Annotated[int | None, typer.Option(help="How many different clips to keep; by default the recipe's.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
 
 
@@ -43,6 +44,7 @@ def train_classifier(
     preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small.")] = "c3d-resnet-small",
     recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world.")] = "demo",
     clips: Clips = None,
+    distinct: Distinct = None,
     lr: Rate = None,
     fc_layers: Annotated[int, typer.Option(help="1 to 3, as in the paper's study.")] = 1,
     pretrained: Annotated[Path | None, typer.Option(help="Go on from the body of this classifier.")] = None,
@@ -63,7 +65,7 @@ def train_classifier(
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
-    where, how = find_device(device), _changed(find_recipe(recipe), clips, lr, seed)
+    where, how = find_device(device), _changed(find_recipe(recipe), clips, distinct, lr, seed)
     blank = build_classifier(preset, ["any", "other"])
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
     if pretrained is None:
@@ -91,6 +93,7 @@ def train_explainer(
     objective: Annotated[str, typer.Option(help="paper, two-sided or ours.")] = "ours",
     recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
     clips: Clips = None,
+    distinct: Distinct = None,
     lr: Rate = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -108,7 +111,7 @@ def train_explainer(
 
     if recipe not in EXPLAINER_RECIPES:
         raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
-    where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, lr, seed)
+    where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, distinct, lr, seed)
     model = load_classifier(classifier or out / "classifier.safetensors")
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe, "objective": objective}
@@ -177,8 +180,9 @@ def evaluate(
     console.print(results_page({data: results}), markup=False, highlight=False, soft_wrap=True)
 
 
-def _changed(recipe: Recipe, clips: int | None, lr: float | None, seed: int) -> Recipe:
-    return replace(recipe, clips=clips or recipe.clips, lr=recipe.lr if lr is None else lr, seed=seed)
+def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:
+    asked: dict[str, Any] = {"clips": clips, "distinct": distinct, "lr": lr, "seed": seed}
+    return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
 
 
 def _printer(recipe: Recipe) -> Callable[[Record], None]:

@@ -87,12 +87,13 @@ def evaluate(
             indices = range(start, min(start + batch_size, total))
             question, truth = _ask(classifier, source, source.batch(split, indices, device), negatives)
             right.append((question.positive == truth.labels).double().cpu())
-            for method in methods:
-                regions = method(question, k)
+            answers = [method(question, k) for method in methods]
+            for method, regions in zip(methods, answers, strict=True):
                 check_regions(regions, question, k, name=method.name)
-                after = masked_log_probabilities(
-                    classifier, question, regions.boxes, fills=fills, batch_size=batch_size
-                )
+            # All methods in one go: controls share the tubes of the methods they control.
+            boxes = torch.cat([regions.boxes for regions in answers], dim=2)
+            masked = masked_log_probabilities(classifier, question, boxes, fills=fills, batch_size=batch_size)
+            for method, regions, after in zip(methods, answers, torch.split(masked, k, dim=3), strict=True):
                 figures = judge(regions, question, truth, after=after, fills=fills)
                 records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []
                 tallies[method.name].add(figures, records)

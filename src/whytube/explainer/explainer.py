@@ -18,8 +18,8 @@ from whytube.tubes import erase
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
 
-VERIFYING_FILL = "mean"
-"""What a candidate tube is filled with while candidates are compared."""
+VERIFYING_FILL = "zero"
+"""What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
 
 @dataclass(frozen=True, eq=False)
