@@ -79,7 +79,7 @@ def test_files_that_are_cut_off(path, kept):
         ({"whytube": "[1]"}, "its whytube header is damaged"),
         ({"whytube": '{"kind": "k"}'}, "its whytube header is damaged"),
         ({"whytube": '{"schema": 2, "kind": "k"}'}, "its schema is 2, this whytube knows 1"),
-        ({"whytube": '{"schema": 1, "kind": "other"}'}, "expected the weights of a k, got those of a other"),
+        ({"whytube": '{"schema": 1, "kind": "other"}'}, "expected the weights of kind 'k', got 'other'"),
     ],
 )
 def test_headers_that_are_not_ours(path, metadata, message):

@@ -89,7 +89,7 @@ def read_header(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
     if schema != SCHEMA:
         raise ModelError(f"cannot use {source}: its schema is {schema}, this whytube knows {SCHEMA}. Update whytube")
     if found != kind:
-        raise ModelError(f"cannot use {source}: expected the weights of a {kind}, got those of a {found}")
+        raise ModelError(f"cannot use {source}: expected the weights of kind {kind!r}, got {found!r}")
     return dict(header)
 
 

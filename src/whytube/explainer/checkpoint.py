@@ -1,4 +1,4 @@
-"""Explainers on disk: one folder-free file with the scores, beside the classifier they explain."""
+"""Explainers on disk: one file with the scores, the words and the table; the classifier has a file of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from whytube.checkpoint import load_tensors, save_tensors
-from whytube.errors import ModelError
+from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer, build_scores
+from whytube.explainer.objective import find_objective
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +28,7 @@ def save_explainer(
     provenance: Mapping[str, Any],
     metrics: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write the scores, the words and the table; the classifier has a file of its own."""
+    """Write an explainer, without its classifier."""
     header = {
         "objective": explainer.objective,
         "classes": list(explainer.classes),
@@ -42,12 +43,18 @@ def save_explainer(
 def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) -> Explainer:
     """Read scores that were trained for this classifier."""
     tensors, header = load_tensors(path, kind=KIND)
-    if tuple(header["classes"]) != classifier.classes:
+    try:
+        classes, attributes = tuple(header["classes"]), tuple(header["attributes"])
+        table = torch.tensor(header["table"], dtype=torch.bool)
+        objective = header["objective"]
+        find_objective(objective)
+    except (KeyError, TypeError, ValueError) as error:  # an unknown objective is a ValueError, too
+        raise ModelError(f"cannot use {path}: its header is damaged ({error})") from error
+    if classes != classifier.classes:
         raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
-    scores = build_scores(classifier, len(header["attributes"]))
+    scores = build_scores(classifier, len(attributes))
     try:
         scores.load_state_dict(tensors)
-    except RuntimeError as error:
+        return Explainer(classifier, scores.eval(), attributes, table, objective)
+    except (RuntimeError, ArgumentError) as error:
         raise ModelError(f"cannot use {path}: it does not fit the classifier's maps. {error}") from error
-    table = torch.tensor(header["table"], dtype=torch.bool)
-    return Explainer(classifier, scores.eval(), tuple(header["attributes"]), table, header["objective"])

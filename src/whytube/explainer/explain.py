@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
+from whytube.classifiers.base import evaluating
 from whytube.classifiers.checkpoint import load_classifier
 from whytube.errors import ModelError
 from whytube.explainer.checkpoint import load_explainer
@@ -59,7 +60,7 @@ def explain(
     Every reason is checked: its tube is masked with each of `fills` and the classifier run again.
 
     Args:
-        video: a file, a folder of frames, a .seq, or a Clip at the classifier's size.
+        video: a file, a folder of frames, a .seq, or a Clip of the classifier's frames and size.
         model: the name or folder of a model, or an Explainer.
         why: the positive class A; by default the predicted one.
         why_not: the negative class B; by default the most probable other class.
@@ -69,7 +70,7 @@ def explain(
         salvage: use what decodes of a damaged file.
 
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
-    'classified as tango, not waltz, because spinning'
+    'classified as twist, not waltz, because of "swaying"'
     """
     check_int(k, "k", 1)
     for fill in fills:
@@ -86,7 +87,7 @@ def explain(
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
     device = explainer.device
     clips = clip.frames[None].to(device)
-    with torch.no_grad():
+    with torch.no_grad(), evaluating(classifier):
         features = classifier.features(classifier.check_clips(clips))
     clock("classify")
     positive, negative = _classes(explainer, features.logits[0], why, why_not)
@@ -114,6 +115,7 @@ def explain(
 
 
 def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_not: str | None) -> tuple[int, int]:
+    """Find A and B from their names, or from logits (C,)."""
     index = explainer.classifier.class_index
     ranked = logits.argsort(descending=True).tolist()
     if why is None and why_not is not None and index(why_not) == ranked[0]:
@@ -128,6 +130,7 @@ def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_no
 def _reasons(
     explainer: Explainer, clip: Clip, question: Question, regions: Regions, fills: Sequence[str]
 ) -> tuple[Reason, ...]:
+    """Mask each region of a single question with each fill, run the classifier again, and write down what it says."""
     found = torch.isfinite(regions.scores[0, 0])
     boxes, words = regions.boxes[0, 0][found], regions.attributes[0, 0][found].tolist()
     scores = regions.scores[0, 0][found].tolist()
@@ -138,7 +141,7 @@ def _reasons(
     masks = box_masks(boxes, explainer.classifier.size)
     clips = question.clips.expand(len(words), -1, -1, -1, -1)
     after: dict[str, Any] = {}
-    with torch.no_grad():
+    with torch.no_grad(), evaluating(explainer.classifier):
         for fill in fills:
             after[fill] = explainer.classifier(erase(clips, masks, fill=fill)).softmax(1)[:, pair].tolist()
     return tuple(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whytube.checks import check_int
+from whytube.checks import check_int, fail, shape_of
+from whytube.classifiers.base import evaluating
 from whytube.explainer.forms import Forms
 from whytube.explainer.regions import Question, Regions, box_masks, listed
 from whytube.explainer.scores import Scores
@@ -35,6 +36,14 @@ class Explainer:
     table: torch.Tensor
     objective: str
 
+    def __post_init__(self) -> None:
+        expected = (len(self.classes), len(self.attributes))
+        if self.table.shape != expected or self.table.dtype != torch.bool:
+            raise fail("table", f"bool of shape {expected}", f"{self.table.dtype} of shape {shape_of(self.table)}")
+        found = tuple(len(weights[0]) for weights in (self.scores.class_weights, self.scores.attribute_weights))
+        if found != expected:
+            raise fail("scores", f"for (classes, attributes) {expected}", f"scores for {found}")
+
     @property
     def name(self) -> str:
         """Name among methods."""
@@ -59,7 +68,7 @@ class Explainer:
     def question(self, clips: torch.Tensor, *, negatives: int = 1) -> Question:
         """Ask why clips (B, 3, T, H, W) are classified as they are, not as the `negatives` next probable classes."""
         check_int(negatives, "negatives", 1, len(self.classes) - 1)
-        with torch.no_grad():
+        with torch.no_grad(), evaluating(self.classifier):
             features = self.classifier.features(clips)
         ranked = features.logits.argsort(dim=1, descending=True, stable=True)
         return Question(clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives])
@@ -67,6 +76,7 @@ class Explainer:
     @torch.no_grad()
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
+        check_int(k, "k", 1)
         if self.objective == "ours":
             return self._verified(question, k)
         maps = self.scores.normalise(question.features.maps)
@@ -138,7 +148,8 @@ class Explainer:
         for first in range(0, len(flat), chunk):
             clips = question.clips[owner[first : first + chunk]]
             masks = box_masks(flat[first : first + chunk], self.classifier.size)
-            results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
+            with evaluating(self.classifier):
+                results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
         return torch.cat(results).view(batch, count, -1)
 
 
@@ -170,6 +181,7 @@ def _padded(boxes: torch.Tensor, attributes: torch.Tensor, scores: torch.Tensor,
 
 
 def _stacked(parts: list[Regions]) -> Regions:
+    """Join the answers of single clips."""
     return Regions(
         torch.cat([p.boxes for p in parts]),
         torch.cat([p.attributes for p in parts]),

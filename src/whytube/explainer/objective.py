@@ -1,12 +1,13 @@
 """What the explanation module is trained for.
 
 `paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
-*smallest* tube score of m[pos] - m[neg]. Its value cannot fall below the all-zero level (C - 1) log 2 while any cell is
-without class information, because the smallest tube can always go there: that cell's scores have the same distribution
-for every class, and for it 0 is the best score. See docs/method.md.
+*smallest* tube score of m[pos] - m[neg]. It cannot fall below the all-zero level (C - 1) log 2 where one cell looks
+alike in all classes, and the classes are equally frequent and have the same attributes: the smallest tube is at most
+that cell, whose scores for A against B and for B against A are each other's negative. Where classes have different
+attributes it can fall, but by w_s alone, without a look at the clip. See docs/method.md.
 
-`two-sided` asks that the best tube for A outweighs the best tube for B: -log sigmoid(max + min). A cell without class
-information adds as much to one as to the other, so the loss can fall.
+`two-sided` asks that the best tube for A outweighs the best tube for B: -log sigmoid(max + min). Cells without class
+information may then score 0 at no cost, and the loss can fall by what distinguishes the clips.
 
 `ours` adds what the paper lacks, a reason to tell attribute s from attribute s': the best tube of w_s . h + b_s is
 positive for the attributes that a clip has and negative for those it has not. Since the latter holds for every tube,
@@ -152,4 +153,5 @@ def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.
         w_s = scores.tap_weights("attribute", scale)
         value = value + torch.einsum("sx,bsx->bs", w_s, windows.view(batch, count, -1))
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
-    return loss[present].mean() + loss[~present].mean()
+    sides = (loss[present], loss[~present])  # a batch may have nothing on one of them
+    return torch.stack([side.sum() / max(1, len(side)) for side in sides]).sum()

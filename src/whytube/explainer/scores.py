@@ -45,7 +45,10 @@ class Scores(nn.Module):
     windows: torch.Tensor
 
     def standardise(self, means: Sequence[torch.Tensor], deviations: Sequence[torch.Tensor]) -> None:
-        """Give every channel mean 0 and a window of 9 d cells about unit length, so that tube sums are well scaled."""
+        """Give every channel mean 0 and a cell's d channels about unit length, so that tube sums are well scaled.
+
+        means, deviations: (d,) of each scale's map.
+        """
         for i, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
             self.get_buffer(f"mean{i}").copy_(mean)
             self.get_buffer(f"gain{i}").copy_(1 / (deviation.clamp_min(1e-3) * math.sqrt(self.channels[i])))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from whytube.checks import check_int
+from whytube.checks import check_int, fail
 from whytube.data.source import Kept
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.checkpoint import save_explainer
@@ -18,14 +18,14 @@ from whytube.explainer.objective import find_objective, loss_terms
 from whytube.training.classifier import batch_indices
 from whytube.training.history import History, Record
 from whytube.training.recipe import Recipe
-from whytube.training.state import FILE, load_state, save_state
+from whytube.training.state import describe, load_state, save_state
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from whytube.classifiers.base import VideoClassifier
+    from whytube.classifiers.base import Features, VideoClassifier
     from whytube.data.source import Source
 
 # "All the settings [...] were set to the same as in the training of classification module, except that the batch
@@ -37,6 +37,9 @@ EXPLAINER_RECIPES = {
     # The same on two CPU cores.
     "demo": Recipe(clips=3_600, batch_size=30, optimizer="adamw", lr=1e-2, warmup=0.05),
 }
+# The classifier's own run may stand in the same folder.
+FILE = "explainer_run.safetensors"
+HISTORY = "explainer_history.json"
 _STATISTICS_BATCHES = 8
 
 
@@ -54,31 +57,36 @@ def fit_explainer(
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
 ) -> tuple[Explainer, History]:
-    """Train an explainer on the "train" split; the classifier stays as it is.
+    """Train an explainer on the "train" split; the classifier stays as it is, in evaluation mode.
 
     c_pos is sampled from p(c|x) and S(x) is the clip's attributes (section 3.4). A Record's accuracy is the share of
-    clips that the classifier gets right. Runs are resumed as `fit_classifier` does.
+    clips that the classifier gets right. Runs are resumed as `fit_classifier` does. Of the recipe, what changes clips
+    (erase, flip) or belongs to classifiers (label_smoothing, precision) is not used.
+
+    objective: one of OBJECTIVES. out_dir: receives FILE (to resume from) on the way, `explainer.safetensors` and
+        HISTORY at the end. progress, report_every, save_every: as for `fit_classifier`.
     """
     check_int(report_every, "report_every", 1)
+    check_int(save_every, "save_every", 1)
     run = _Run(classifier, source, recipe, objective, torch.device(device))
     folder = None if out_dir is None else Path(out_dir)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         if resume and (folder / FILE).exists():
-            run.step, run.history = load_state(folder, run.scores, run.optimizer, run=run.description)
+            run.step, run.history = load_state(folder, run.scores, run.optimizer, run=run.description, file=FILE)
     if run.step == 0 and run.objective.standardise:
         run.standardise()
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step))
         if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
-            save_state(folder, run.scores, run.optimizer, step=run.step, run=run.description, history=run.history)
+            run.save(folder)
         if progress is not None:
             progress(record)
     explainer = Explainer(classifier, run.scores.eval(), tuple(source.attributes), source.table, objective)
     if folder is not None:
         metrics = {"loss": run.history.records[-1].loss}
         save_explainer(folder / "explainer.safetensors", explainer, provenance=provenance or {}, metrics=metrics)
-        run.history.save(folder / "history.json")
+        run.history.save(folder / HISTORY)
     return explainer, run.history
 
 
@@ -89,17 +97,37 @@ class _Run:
         self, classifier: VideoClassifier, source: Source, recipe: Recipe, objective: str, device: torch.device
     ) -> None:
         self.objective = find_objective(objective)
+        if classifier.classes != tuple(source.classes):
+            expected = f"for the classes of the source, {source.classes[:3]}..."
+            raise fail("classifier", expected, f"{classifier.classes[:3]}...")
+        available = source.count("train")
+        if available == 0:
+            raise fail("source", "one with clips to train on", "none in its split 'train'")
         self.classifier = classifier.to(device).eval()
         self.source, self.recipe, self.device = source, recipe, device
         if recipe.distinct is not None:
-            available = source.count("train")
             count = recipe.distinct if available is None else min(recipe.distinct, available)
             self.source = Kept(source, "train", count, device=device)
         self.scores = build_scores(classifier, len(source.attributes), seed=recipe.seed).to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
         self.step, self.history = 0, History()
         self.count = self.source.count("train")
-        self.description = {"objective": objective, "recipe": repr(recipe), "classes": list(classifier.classes)}
+        self.description = describe(classifier, recipe) | {
+            "objective": objective,
+            "attributes": list(source.attributes),
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the state to resume from."""
+        save_state(
+            folder,
+            self.scores,
+            self.optimizer,
+            step=self.step,
+            run=self.description,
+            history=self.history,
+            file=FILE,
+        )
 
     def standardise(self) -> None:
         """Measure every channel of the maps on a few batches."""
@@ -123,6 +151,7 @@ class _Run:
         return self.history.records[-1]
 
     def _train_step(self) -> torch.Tensor:
+        """Take one step; return loss and share of hits, (2,), still on the device."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.lr_at(self.step)
         features, labels, present = self._features(self.step)
@@ -140,7 +169,8 @@ class _Run:
         self.step += 1
         return torch.stack([loss.detach(), (features.logits.argmax(1) == labels).float().mean()])
 
-    def _features(self, step: int) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    def _features(self, step: int) -> tuple[Features, torch.Tensor, torch.Tensor]:
+        """Run the classifier on the clips of a step; also return their labels (B,) and S(x) (B, S)."""
         indices = batch_indices(step, self.recipe.batch_size, count=self.count, seed=self.recipe.seed)
         batch = self.source.batch("train", indices, self.device)
         with torch.no_grad():

@@ -29,24 +29,25 @@ def save_state(
     step: int,
     run: dict[str, Any],
     history: History,
+    file: str = FILE,
 ) -> Path:
     """Write the run as it stands after `step` steps; `run` is what must be the same when it goes on."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for place, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items() if value is not None}
     header = {"step": step, "run": run, "history": history.to_dict()}
-    return save_tensors(folder / FILE, tensors, header, kind=KIND)
+    return save_tensors(folder / file, tensors, header, kind=KIND)
 
 
 def load_state(
-    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, run: dict[str, Any]
+    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, run: dict[str, Any], file: str = FILE
 ) -> tuple[int, History]:
     """Put model and optimizer back to where a run stopped; return its steps and history. The run must be the same."""
-    tensors, header = load_tensors(folder / FILE, kind=KIND)
+    tensors, header = load_tensors(folder / file, kind=KIND)
     for name, value in run.items():
         if header["run"].get(name) != value:
             raise ModelError(
-                f"cannot resume {folder / FILE}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
+                f"cannot resume {folder / file}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
                 "Use the same settings, or another folder"
             )
     model.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})

@@ -1,0 +1,42 @@
+import json
+
+import pytest
+import torch
+
+from whytube.benchmark import train
+from whytube.errors import WhytubeError
+
+CPU = torch.device("cpu")
+
+
+def test_a_quick_run_agrees_and_reports():
+    report = train.run(CPU, quick=True)
+    assert report["benchmark"] == "train"
+    assert report["sizes"]["batch"] == 2
+    times = report["milliseconds"]
+    assert set(times) == {"ours", "straightforward", "ratio"}
+    assert times["ratio"] == pytest.approx(times["straightforward"] / times["ours"])
+    assert set(report["extra_bytes"]) == {"ours", "straightforward"}
+    assert report["provenance"]["seed"] == 0
+    json.dumps(report)
+
+
+def test_the_table_says_what_was_measured():
+    report = {
+        "milliseconds": {"ours": 2.0, "straightforward": 10.0, "ratio": 5.0},
+        "extra_bytes": {"ours": 2**20, "straightforward": 3 * 2**20},
+        "sizes": {"batch": 2},
+        "provenance": {"device": "a machine", "commit": "abc"},
+    }
+    text = train.table(report)
+    assert "| ours | 2.00 ms | 1 MiB |" in text
+    assert "| straightforward | 10.00 ms | 3 MiB |" in text
+    assert "5.0 x faster, memory 3.0 x less; a machine, commit abc" in text
+    report["extra_bytes"] = {"ours": None, "straightforward": None}
+    assert "| ours | 2.00 ms | unknown |" in train.table(report)
+
+
+def test_a_step_that_disagrees_is_not_measured(monkeypatch):
+    monkeypatch.setattr(train, "class_term", lambda *args: 1.1 * train.straightforward(*args))
+    with pytest.raises(WhytubeError, match="disagree"):
+        train.run(CPU, quick=True)

@@ -1,0 +1,68 @@
+"""docs/method.md names functions and tests that exist, and its inequalities hold."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.functional import logsigmoid
+
+HERE = Path(__file__).resolve().parent
+TEXT = (HERE.parent / "docs" / "method.md").read_text(encoding="utf-8")
+FUNCTIONS = sorted(set(re.findall(r"`((?:classifiers|explainer|subpath|training)\.[\w.]+)`", TEXT)))
+TESTS = sorted(set(re.findall(r"`(test_\w+\.py)::(test_\w+)`", TEXT)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_exist(name):
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(["whytube", *parts[:cut]]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        assert callable(found)
+        return
+    pytest.fail(f"there is no {name}")
+
+
+@pytest.mark.parametrize(("file", "name"), TESTS)
+def test_tests_exist(file, name):
+    assert f"\ndef {name}(" in (HERE / file).read_text(encoding="utf-8")
+
+
+def test_every_equation_is_on_the_page():
+    assert len(FUNCTIONS) > 15
+    assert len(TESTS) > 20
+    rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| (")]
+    numbers = {int(n) for row in rows for n in re.findall(r"\((\d+)\)", row)}
+    assert set(range(1, 11)) <= numbers
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        if target != "results.md":  # written by the evaluation
+            assert (HERE.parent / "docs" / target).exists(), target
+
+
+@pytest.fixture
+def scores():
+    """Tube scores m_cs[R] of 5 classes, 3 words and 7 tubes, in 200 draws."""
+    return 3 * torch.randn(200, 5, 3, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_the_repaired_bound_holds(scores):
+    conditional = scores.log_softmax(1)[:, 0]  # log p(c = 0 | s, R): (200, 3, 7)
+    pairs = logsigmoid(scores[:, :1] - scores[:, 1:])  # (200, 4, 3, 7)
+    assert (conditional >= pairs.sum(1)).all()
+    assert (conditional.amin(-1) >= pairs.amin(-1).sum(1)).all()
+
+
+def test_the_step_as_written_does_not(scores):
+    joint = scores.flatten(1, 2).log_softmax(1).view_as(scores)[:, 0].amin(-1)  # (12): (200, 3)
+    difference = (scores[:, :1] - scores[:, 1:]).amin(-1)
+    assert (joint < difference.sigmoid().sum(1)).all()  # (13) as printed
+    assert (joint < logsigmoid(difference).sum(1)).any()  # with its logarithm

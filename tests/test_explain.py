@@ -1,0 +1,241 @@
+"""explain() on real files: what is asked, what comes back, and in whose pixels."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+
+from toy_explainer import tiny_classifier, tiny_explainer
+from whytube.classifiers import save_classifier
+from whytube.errors import ArgumentError, ModelError, VideoError
+from whytube.explainer import explain as module
+from whytube.explainer.checkpoint import save_explainer
+from whytube.explainer.explain import explain, load_model
+from whytube.explainer.explainer import VERIFYING_FILL
+from whytube.explainer.regions import Question
+from whytube.explanation import Explanation
+from whytube.tubes import erase, tube_mask
+from whytube.video import Clip, read_clip, write_video
+
+CLASSES = ("jump", "walk", "swim")
+FRAMES, SIZE = 4, (16, 24)
+HEIGHT, WIDTH, COUNT, FPS = 40, 64, 11, 5.0
+FILLS = ("mean", "blur", "freeze")
+
+
+def frames(count=COUNT, height=HEIGHT, width=WIDTH):
+    """Draw a bright patch that walks over a dark ramp."""
+    clip = torch.linspace(0, 0.4, width).expand(3, count, height, width).clone()
+    for t in range(count):
+        clip[t % 3, t, 10:26, 2 + 4 * t : 18 + 4 * t] = 0.9
+    return clip
+
+
+def build(objective="ours", seed=0):
+    classifier = tiny_classifier(CLASSES, frames=FRAMES, size=SIZE, seed=seed)
+    return tiny_explainer(objective, classifier=classifier)
+
+
+@pytest.fixture
+def explainer():
+    return build()
+
+
+@pytest.fixture
+def video(tmp_path):
+    return write_video(tmp_path / "walk.mp4", frames(), FPS)
+
+
+@pytest.mark.parametrize("objective", ["ours", "paper"])
+def test_boxes_come_back_in_the_videos_own_pixels_and_times(video, objective):
+    explainer = build(objective)
+    explanation = explain(video, explainer, k=3)
+    clip = read_clip(video, frames=FRAMES, size=SIZE)
+    question = explainer.question(clip.frames[None])
+    regions = explainer(question, 3)
+    assert explanation.source == str(video)
+    assert explanation.size == (HEIGHT, WIDTH)
+    assert explanation.frames == tuple(clip.indices)
+    assert explanation.times == pytest.approx([index / FPS for index in clip.indices])
+    assert explanation.positive == CLASSES[question.positive[0]]
+    assert explanation.negative == CLASSES[question.negative[0, 0]]
+    assert sum(explanation.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    assert len(explanation.reasons) == int((regions.attributes >= 0).sum()) > 0
+    scale = np.array([WIDTH / SIZE[1], HEIGHT / SIZE[0]] * 2)
+    for r, reason in enumerate(explanation.reasons):
+        boxes = regions.boxes[0, 0, r].numpy()
+        there = boxes[:, 2] > 0
+        assert reason.attribute == explainer.attributes[regions.attributes[0, 0, r]]
+        assert reason.score == pytest.approx(float(regions.scores[0, 0, r]), rel=1e-4, abs=1e-4)
+        assert reason.tube.frames.tolist() == clip.indices[there].tolist()
+        np.testing.assert_allclose(reason.tube.boxes, boxes[there] * scale)
+        np.testing.assert_allclose(reason.tube.times, clip.indices[there] / FPS)
+        assert (reason.tube.boxes <= [WIDTH, HEIGHT, WIDTH, HEIGHT]).all()
+
+
+def test_evidence_is_what_the_classifier_says_once_the_tube_is_masked(video, explainer):
+    explanation = explain(video, explainer, k=2)
+    clip = read_clip(video, frames=FRAMES, size=SIZE)
+    a, b = CLASSES.index(explanation.positive), CLASSES.index(explanation.negative)
+    for reason in explanation.reasons:
+        assert [e.fill for e in reason.evidence] == list(FILLS)
+        mask = tube_mask([reason.tube], clip.indices, (HEIGHT, WIDTH), resolution=SIZE)
+        for evidence in reason.evidence:
+            with torch.no_grad():
+                after = explainer.classifier(erase(clip.frames[None], mask, fill=evidence.fill))[0].softmax(0)
+            assert evidence.positive_before == pytest.approx(explanation.probabilities[explanation.positive], abs=1e-5)
+            assert evidence.negative_before == pytest.approx(explanation.probabilities[explanation.negative], abs=1e-5)
+            assert (evidence.positive_after, evidence.negative_after) == pytest.approx(
+                (float(after[a]), float(after[b])), abs=1e-5
+            )
+
+
+def test_the_ranking_has_not_seen_the_fills_of_the_evidence():
+    default = inspect.signature(explain).parameters["fills"].default
+    assert default == FILLS
+    assert VERIFYING_FILL not in default
+
+
+def test_why_and_why_not(video, explainer):
+    ranked = sorted(CLASSES, key=explain(video, explainer).probabilities.get, reverse=True)
+
+    def asked(**words):
+        explanation = explain(video, explainer, **words)
+        return explanation.positive, explanation.negative
+
+    assert asked() == (ranked[0], ranked[1])
+    assert asked(why_not=ranked[2]) == (ranked[0], ranked[2])
+    assert asked(why=ranked[2]) == (ranked[2], ranked[0])
+    assert asked(why=ranked[0]) == (ranked[0], ranked[1])
+    assert asked(why=ranked[1], why_not=ranked[0]) == (ranked[1], ranked[0])
+    with pytest.raises(ArgumentError, match="`why_not` must be another class than the predicted one, or be joined"):
+        explain(video, explainer, why_not=ranked[0])
+    with pytest.raises(ArgumentError, match=f"`why_not` must be another class than '{ranked[1]}'"):
+        explain(video, explainer, why=ranked[1], why_not=ranked[1])
+
+
+@pytest.mark.parametrize("word", ["why", "why_not"])
+def test_unknown_classes(video, explainer, word):
+    with pytest.raises(ArgumentError, match=r"unknown class 'jmup'\. Did you mean 'jump'\?"):
+        explain(video, explainer, **{word: "jmup"})
+
+
+def test_a_clip_is_explained_as_the_file_is(video, explainer):
+    clip = read_clip(video, frames=FRAMES, size=SIZE)
+    one, other = (explain(x, explainer).to_dict() for x in (video, clip))
+    assert one.pop("timings").keys() == other.pop("timings").keys()
+    assert one == other
+
+
+def test_a_video_of_one_frame(tmp_path, explainer):
+    path = write_video(tmp_path / "one.mp4", frames(1), FPS)
+    explanation = explain(path, explainer)
+    assert explanation.frames == (0,) * FRAMES
+    for reason in explanation.reasons:
+        assert reason.tube.frames.tolist() == [0]
+        assert reason.tube.times.tolist() == [0]
+
+
+def test_videos_that_cannot_be_used(tmp_path, video, explainer):
+    with pytest.raises(VideoError, match=r"none\.mp4"):
+        explain(tmp_path / "none.mp4", explainer)
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(video.read_bytes()[:600])
+    with pytest.raises(VideoError, match=r"cut\.mp4"):
+        explain(cut, explainer)
+    with pytest.raises(ArgumentError, match=r"`clips` must be of shape \(B, 3, 4, 16, 24\), got \(1, 3, 1, 16, 24\)"):
+        explain(Clip(torch.rand(3, 1, *SIZE), [0], [0.0], (HEIGHT, WIDTH), "made"), explainer)
+
+
+def test_k_and_fills(video):
+    explainer = build("paper")
+    full = explain(video, explainer, k=4)
+    assert [r.attribute for r in explain(video, explainer, k=1).reasons] == [full.reasons[0].attribute]
+    assert len(full.reasons) == len({r.attribute for r in full.reasons}) == 4
+    assert len(explain(video, explainer, k=9).reasons) == 4
+    black = explain(video, explainer, k=1, fills=["zero"])
+    assert [e.fill for e in black.reasons[0].evidence] == ["zero"]
+    unchecked = explain(video, explainer, k=1, fills=[])
+    assert unchecked.reasons[0].moved is None
+    assert unchecked.sentence.endswith("(not checked)")
+    with pytest.raises(ArgumentError, match="`fills` must be one of 'mean', 'blur', 'freeze', 'zero', got 'red'"):
+        explain(video, explainer, fills=["mean", "red"])
+    with pytest.raises(ArgumentError, match="`k` must be an integer of at least 1, got 0"):
+        explain(video, explainer, k=0)
+
+
+def test_what_stands_beside_the_reasons(video, explainer):
+    explanation = explain(video, explainer, k=1, sampling="center")
+    assert list(explanation.timings) == ["load model", "read video", "classify", "search", "verify"]
+    assert all(seconds >= 0 for seconds in explanation.timings.values())
+    assert explanation.settings == {"objective": "ours", "k": 1, "fills": list(FILLS), "sampling": "center"}
+    assert explanation.versions["torch"] == torch.__version__
+    assert explanation.frames == (3, 4, 5, 6)
+    claim = f"classified as {explanation.positive}, not {explanation.negative}"
+    assert explanation.sentence.startswith(claim)
+    told = [reason.attribute for reason in explanation.reasons if reason.moved]
+    assert explanation.sentence == (f'{claim}, because of "{told[0]}"' if told else f"{claim}; no region explains this")
+
+
+def test_a_class_without_words_is_not_explained(video):
+    classifier = tiny_classifier(CLASSES, frames=FRAMES, size=SIZE)
+    explanation = explain(video, tiny_explainer(classifier=classifier, table=torch.zeros(3, 2, dtype=torch.bool)))
+    assert explanation.reasons == ()
+    assert explanation.sentence.endswith("no region explains this")
+
+
+def test_json_round_trip(video, explainer, tmp_path):
+    explanation = explain(video, explainer)
+    loaded = Explanation.load(explanation.save(tmp_path / "e.json"))
+    assert loaded.to_dict() == explanation.to_dict()
+    assert loaded.sentence == explanation.sentence
+    again = explain(video, explainer).to_dict()
+    assert again | {"timings": None} == explanation.to_dict() | {"timings": None}
+
+
+def test_nothing_is_kept_of_a_video(video, explainer):
+    before = {name: id(value) for name, value in vars(explainer).items()}
+    explainer.classifier.train()
+    first = explain(video, explainer)
+    assert explainer.classifier.training
+    assert {name: id(value) for name, value in vars(explainer).items()} == before
+    explainer.classifier.eval()
+    assert explain(video, explainer).to_dict() | {"timings": None} == first.to_dict() | {"timings": None}
+
+
+@pytest.fixture
+def folder(explainer, tmp_path):
+    made = tmp_path / "models" / "tiny"
+    made.mkdir(parents=True)
+    save_classifier(made / "classifier.safetensors", explainer.classifier, provenance={})
+    save_explainer(made / "explainer.safetensors", explainer, provenance={})
+    return made
+
+
+def test_models_by_folder_and_by_name(video, explainer, folder, monkeypatch):
+    expected = explain(video, explainer).to_dict() | {"timings": None}
+    assert explain(video, folder).to_dict() | {"timings": None} == expected
+    monkeypatch.setattr(module, "MODELS", folder.parent)
+    assert explain(video, "tiny").to_dict() | {"timings": None} == expected
+    assert load_model("tiny").device == torch.device("cpu")
+    with pytest.raises(ArgumentError, match=r"unknown model 'tinny'\. Did you mean 'tiny'\?"):
+        explain(video, "tinny")
+    with pytest.raises(ModelError, match="there is no such folder"):
+        load_model(folder.parent / "other")
+    (folder / "explainer.safetensors").unlink()
+    with pytest.raises(ModelError, match="there is no such file"):
+        load_model("tiny")
+
+
+def test_a_repeated_frame_keeps_its_first_box(explainer):
+    clip = Clip(frames(FRAMES, *SIZE), [0, 0, 3, 3], [0.0, 0.0, 0.6, 0.6], (2 * SIZE[0], 3 * SIZE[1]), "made")
+    question = explainer.question(clip.frames[None])
+    reason = explain(clip, explainer, k=1).reasons[0]
+    boxes = explainer(Question(question.clips, question.features, question.positive, question.negative), 1).boxes[
+        0, 0, 0
+    ]
+    assert set(reason.tube.frames.tolist()) <= {0, 3}
+    for frame, box in zip(reason.tube.frames, reason.tube.boxes, strict=True):
+        shown = [b for b, index in zip(boxes.tolist(), clip.indices, strict=True) if index == frame and b[2] > 0]
+        np.testing.assert_allclose(box, np.array(shown[0]) * [3, 2, 3, 2])

@@ -1,0 +1,95 @@
+import pickle
+
+import pytest
+import torch
+
+from toy_explainer import tiny_classifier, tiny_explainer
+from toy_source import Tints
+from whytube.checkpoint import load_tensors, read_header, save_tensors
+from whytube.classifiers import save_classifier
+from whytube.errors import ModelError
+from whytube.explainer.checkpoint import KIND, load_explainer, save_explainer
+
+
+@pytest.fixture
+def explainer():
+    made = tiny_explainer("two-sided")
+    made.scores.standardise([torch.rand(16), torch.rand(32)], [torch.rand(16), torch.rand(32)])
+    return made
+
+
+@pytest.fixture
+def path(explainer, tmp_path):
+    return save_explainer(tmp_path / "e.safetensors", explainer, provenance={"data": "tints"}, metrics={"loss": 1.5})
+
+
+def test_a_loaded_explainer_answers_the_same(explainer, path):
+    loaded = load_explainer(path, explainer.classifier)
+    assert loaded.classifier is explainer.classifier
+    assert loaded.classes == Tints.classes
+    assert loaded.attributes == explainer.attributes
+    assert loaded.objective == loaded.name == "two-sided"
+    assert torch.equal(loaded.table, explainer.table)
+    assert not loaded.scores.training
+    question = explainer.question(Tints().batch("test", range(2)).clips)
+    first, second = explainer(question, 2), loaded(question, 2)
+    assert torch.equal(first.boxes, second.boxes)
+    assert torch.equal(first.attributes, second.attributes)
+    assert torch.equal(first.scores, second.scores)
+
+
+def test_the_header_tells_how_it_came_about(path):
+    header = read_header(path, kind=KIND)
+    assert header["provenance"] == {"data": "tints"}
+    assert header["metrics"] == {"loss": 1.5}
+    assert header["objective"] == "two-sided"
+
+
+def test_another_classifier_is_refused(path):
+    with pytest.raises(ModelError, match="it explains other classes than the classifier's"):
+        load_explainer(path, tiny_classifier(("a", "b", "c")))
+    with pytest.raises(ModelError, match="it explains other classes"):
+        load_explainer(path, tiny_classifier(tuple(reversed(Tints.classes))))
+    wide = tiny_classifier().__class__(Tints.classes, width=1 / 8, frames=2, size=(16, 16))
+    with pytest.raises(ModelError, match="it does not fit the classifier's maps"):
+        load_explainer(path, wide)
+
+
+def test_another_kind_of_file_is_refused(explainer, tmp_path):
+    path = save_classifier(tmp_path / "c.safetensors", explainer.classifier, provenance={})
+    with pytest.raises(ModelError, match="expected the weights of kind 'explainer', got 'classifier'"):
+        load_explainer(path, explainer.classifier)
+    with pytest.raises(ModelError, match="there is no such file"):
+        load_explainer(tmp_path / "none.safetensors", explainer.classifier)
+
+
+def test_a_pickle_is_not_opened(explainer, tmp_path):
+    class Harmful:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was opened",))
+
+    path = tmp_path / "e.safetensors"
+    path.write_bytes(pickle.dumps(Harmful()))
+    with pytest.raises(ModelError, match="a pickle can run code"):
+        load_explainer(path, explainer.classifier)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objective": "best"}, "its header is damaged .*unknown objective 'best'"),
+        ({"table": [[1, 0], [1]]}, "its header is damaged"),
+        ({"table": [[1, 0, 1, 0]]}, "`table` must be"),
+        ({"attributes": ["one"]}, "it does not fit"),
+        ({"attributes": None}, "its header is damaged"),
+        ({"classes": "missing"}, "its header is damaged .*classes"),
+    ],
+)
+def test_damaged_headers_are_said_to_be(explainer, path, change, message):
+    tensors, header = load_tensors(path, kind=KIND)
+    header |= change
+    if header["classes"] == "missing":
+        del header["classes"]
+    save_tensors(path, tensors, header, kind=KIND)
+    with pytest.raises(ModelError, match=message):
+        load_explainer(path, explainer.classifier)

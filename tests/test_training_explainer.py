@@ -1,0 +1,195 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toy_explainer import tiny_classifier
+from toy_source import Tints
+from whytube.errors import ArgumentError, ModelError
+from whytube.explainer.checkpoint import load_explainer
+from whytube.explainer.objective import OBJECTIVES, zero_level
+from whytube.training import Recipe, fit_classifier
+from whytube.training.explainer import EXPLAINER_RECIPES, FILE, HISTORY, fit_explainer
+
+QUICK = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.02, weight_decay=1e-3)
+CLASSIFIER = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1)
+
+
+class SharedWords(Tints):
+    """Every class has the same words, so that only the clips can tell the classes apart."""
+
+    table = torch.ones(3, 2, dtype=torch.bool)
+
+
+def same(first, second):
+    """Whether two modules have exactly the same weights and statistics."""
+    return all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
+
+
+class InterruptionError(Exception):
+    pass
+
+
+def interrupt_at(step):
+    def progress(record):
+        if record.step >= step:
+            raise InterruptionError
+
+    return progress
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Train a classifier that knows the tints."""
+    model = tiny_classifier()
+    fit_classifier(model, Tints(), CLASSIFIER)
+    model.zero_grad(set_to_none=True)
+    return model
+
+
+@pytest.mark.parametrize("objective", ["two-sided", "ours"])
+def test_the_loss_falls(trained, objective):
+    seen = []
+    explainer, history = fit_explainer(
+        trained, Tints(), QUICK, objective=objective, report_every=10, progress=seen.append
+    )
+    assert [(r.step, r.clips) for r in seen] == [(10, 120), (20, 240), (30, 360)]
+    assert history.records == seen
+    assert seen[-1].loss < 0.7 * seen[0].loss
+    assert explainer.objective == objective
+    assert explainer.attributes == Tints.attributes
+    assert torch.equal(explainer.table, Tints.table)
+    assert not explainer.scores.training
+
+
+def test_two_sided_learns_from_clips_where_the_paper_cannot(trained):
+    last = {}
+    for objective in ("paper", "two-sided"):
+        _, history = fit_explainer(trained, SharedWords(), QUICK, objective=objective, report_every=10)
+        last[objective] = history.records[-1].loss
+    assert last["two-sided"] < 0.7 * zero_level(3) < last["paper"]
+
+
+def test_the_words_are_learnt(trained):
+    """The best tube of w_s . h + b_s is positive for the words a clip has, and negative for the others."""
+    source = Tints()
+    explainer, _ = fit_explainer(trained, source, replace(QUICK, clips=720), objective="ours")
+    batch = source.batch("test", range(12))
+    with torch.no_grad():
+        maps = explainer.scores.normalise(trained.features(batch.clips).maps)
+        best = explainer.scores.attribute_volumes(maps).flatten(2).amax(2)
+    assert ((best > 0) == batch.attributes).float().mean() > 0.9
+
+
+def test_the_classifier_is_left_as_it_was(trained):
+    before = {name: value.clone() for name, value in trained.state_dict().items()}
+    fit_explainer(trained, Tints(), replace(QUICK, clips=24))
+    assert all(torch.equal(value, before[name]) for name, value in trained.state_dict().items())
+    assert all(weight.grad is None for weight in trained.parameters())
+    assert not trained.training
+
+
+@pytest.mark.parametrize("objective", ["paper", "ours"])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, objective, optimizer):
+    recipe = replace(QUICK, clips=96, optimizer=optimizer)
+
+    def fit(folder, **settings):
+        return fit_explainer(
+            tiny_classifier(), Tints(30), recipe, objective=objective, report_every=2, out_dir=folder, **settings
+        )
+
+    whole, straight = fit(tmp_path / "whole")
+    with pytest.raises(InterruptionError):
+        fit(tmp_path / "b", save_every=2, progress=interrupt_at(6))
+    resumed, history = fit(tmp_path / "b", save_every=2, resume=True)
+    assert same(resumed.scores, whole.scores)
+    points = [[(r.step, r.loss, r.accuracy, r.lr) for r in h.records] for h in (history, straight)]
+    assert points[0] == points[1]
+
+
+def test_what_is_left_in_the_folder(tmp_path):
+    classifier = tiny_classifier()
+    fit_classifier(classifier, Tints(), replace(CLASSIFIER, clips=24), out_dir=tmp_path)
+    curve = (tmp_path / "history.json").read_text()
+    explainer, history = fit_explainer(
+        classifier, Tints(), replace(QUICK, clips=24), out_dir=tmp_path, resume=True, provenance={"data": "tints"}
+    )
+    loaded = load_explainer(tmp_path / "explainer.safetensors", classifier)
+    assert same(loaded.scores, explainer.scores)
+    assert json.loads((tmp_path / HISTORY).read_text()) == history.to_dict()
+    assert (tmp_path / FILE).exists()
+    assert (tmp_path / "history.json").read_text() == curve, "the classifier's curve was overwritten"
+    fit_classifier(classifier, Tints(), replace(CLASSIFIER, clips=24), out_dir=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "objective", "message"),
+    [
+        ({"lr": 0.5}, "ours", r"its lr is 0\.02, expected 0\.5\. Use the same settings, or another folder"),
+        ({}, "paper", "its objective is 'ours', expected 'paper'"),
+    ],
+)
+def test_another_run_is_not_resumed(tmp_path, change, objective, message):
+    recipe = replace(QUICK, clips=24)
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path)
+    with pytest.raises(ModelError, match=message):
+        fit_explainer(
+            tiny_classifier(), Tints(), replace(recipe, **change), objective=objective, out_dir=tmp_path, resume=True
+        )
+
+
+def test_distinct_clips_are_made_once_and_shown_often():
+    source = Tints()
+    fit_explainer(tiny_classifier(), source, replace(QUICK, clips=48, distinct=6))
+    assert [index for _, chosen in source.asked for index in chosen] == list(range(6))
+
+
+def test_the_features_are_standardised_where_the_objective_says_so():
+    for name, objective in OBJECTIVES.items():
+        explainer, _ = fit_explainer(tiny_classifier(), Tints(), replace(QUICK, clips=12), objective=name)
+        changed = bool((explainer.scores.get_buffer("gain0") != 1).any())
+        assert changed == objective.standardise
+
+
+def test_positive_classes_are_sampled_from_what_the_classifier_says(monkeypatch):
+    asked = []
+
+    def spy(objective, scores, maps, positive, present):
+        asked.append(positive)
+        return {"none": scores.attribute_bias.sum()}
+
+    monkeypatch.setattr("whytube.training.explainer.loss_terms", spy)
+    classifier = tiny_classifier()
+    classifier.head[-1].weight.data.zero_()
+    classifier.head[-1].bias.data.copy_(torch.tensor([0.7, 0.2, 0.1]).log())
+    fit_explainer(classifier, Tints(), replace(QUICK, clips=1200, batch_size=100))
+    shares = torch.bincount(torch.cat(asked), minlength=3) / 1200
+    torch.testing.assert_close(shares, torch.tensor([0.7, 0.2, 0.1]), rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("objective", ["paper", "ours"])
+def test_divergence_is_said(objective):
+    with pytest.raises(ModelError, match=r"training diverged .*Lower the learning rate"):
+        fit_explainer(tiny_classifier(), Tints(), replace(QUICK, lr=1e30, optimizer="sgd"), objective=objective)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ArgumentError, match="`classifier` must be for the classes of the source"):
+        fit_explainer(tiny_classifier(("a", "b")), Tints(), QUICK)
+    with pytest.raises(ArgumentError, match="`source` must be one with clips to train on"):
+        fit_explainer(tiny_classifier(), Tints(0), QUICK)
+    with pytest.raises(ArgumentError, match=r"unknown objective 'our'\. Did you mean 'ours'\?"):
+        fit_explainer(tiny_classifier(), Tints(), QUICK, objective="our")
+    for name in ("report_every", "save_every"):
+        with pytest.raises(ArgumentError, match=f"`{name}` must be an integer of at least 1, got 0"):
+            fit_explainer(tiny_classifier(), Tints(), QUICK, **{name: 0})
+
+
+def test_the_papers_recipe_is_the_papers():
+    recipe = EXPLAINER_RECIPES["paper"]
+    assert (recipe.optimizer, recipe.lr, recipe.momentum, recipe.weight_decay) == ("sgd", 0.1, 0.9, 1e-3)
+    assert recipe.batch_size == 30
