@@ -9,6 +9,7 @@ bench.py     bench subpath, bench train
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -37,6 +38,8 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Run the command line; a wrong input ends with its message and exit code 2."""
+    # Large pages for torch's large tensors: on a CPU a network then runs up to twice as fast. Read at the first one.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         app()
     except WhytubeError as error:

@@ -110,7 +110,8 @@ class Explainer:
         boxes = self._candidates(question, words)  # (B, s, K, T, 4)
         batch, count, forms = boxes.shape[:3]
         before = _log_odds(question.features.logits, question.negative)  # (B, N)
-        after = _log_odds(self._masked_logits(question, boxes.flatten(1, 2)), question.negative)  # (B, s * K, N)
+        logits = self._masked_logits(question, boxes, words >= 0).flatten(1, 2)  # (B, s * K, C)
+        after = _log_odds(logits, question.negative)
         rise, best = (after - before[:, None]).view(batch, count, forms, -1).max(2)  # (B, s, N): the best form
         fits = suited.gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
         ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
@@ -139,18 +140,23 @@ class Explainer:
         only = of_a & ~table[question.negative]
         return torch.where(only.any(-1, keepdim=True), only, of_a)
 
-    def _masked_logits(self, question: Question, boxes: torch.Tensor, *, chunk: int = 128) -> torch.Tensor:
-        """Logits once each of boxes (B, n, T, 4) is masked: (B, n, C)."""
-        batch, count = boxes.shape[:2]
-        owner = torch.arange(batch, device=boxes.device).repeat_interleave(count)
-        flat = boxes.flatten(0, 1)
+    def _masked_logits(
+        self, question: Question, boxes: torch.Tensor, there: torch.Tensor, *, chunk: int = 64
+    ) -> torch.Tensor:
+        """Logits once each of boxes (B, s, K, T, 4) is masked, where `there` (B, s) has a word: (B, s, K, C)."""
+        forms = boxes.shape[2]
+        owner = there.nonzero()[:, 0].repeat_interleave(forms)
+        flat = boxes[there].flatten(0, 1)
         results = []
         for first in range(0, len(flat), chunk):
             clips = question.clips[owner[first : first + chunk]]
             masks = box_masks(flat[first : first + chunk], self.classifier.size)
             with evaluating(self.classifier):
                 results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
-        return torch.cat(results).view(batch, count, -1)
+        logits = question.features.logits[:, None, None].repeat(1, boxes.shape[1], forms, 1)
+        if results:
+            logits[there] = torch.cat(results).view(-1, forms, logits.shape[-1])
+        return logits
 
 
 def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
