@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+BROWSER := $(VENV)/.browser
 # Test workers run torch with one thread each: more threads than cores collapse under load.
-export OMP_NUM_THREADS ?= 1
+TESTS  := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench format clean
+.PHONY: help setup demo test check bench results clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -20,20 +21,33 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## Find the best tube in a generated volume and draw it
-	$(BIN)/whytube demo
+# One browser test looks at the report in Chromium; where it cannot be installed, that test is skipped and says so.
+$(BROWSER): $(READY)
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "no Chromium here: its test will be skipped"
+	@touch $@
 
-test: $(READY) ## Run the whole test suite
-	$(BIN)/python -m pytest -n 2
+demo: $(READY) ## Explain clips of the embedded world, measure, and write demo/report.html
+	$(BIN)/whytube demo --out demo
+
+test: $(READY) $(BROWSER) ## Run the whole test suite
+	$(TESTS)
 
 check: $(READY) ## Format, lint, types and the quick tests
 	$(BIN)/ruff format src tests
 	$(BIN)/ruff check --fix src tests
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(TESTS) -m "not slow and not browser"
 
-bench: $(READY) ## Measure the maximum-subpath layer on this machine
-	OMP_NUM_THREADS= $(BIN)/whytube bench subpath
+bench: $(READY) ## Measure the layer and the explainer's training step on this machine
+	$(BIN)/whytube bench subpath
+	$(BIN)/whytube bench train
+
+results: $(READY) ## Write docs/results.md from the files under results/
+	$(BIN)/python -c "from pathlib import Path; from whytube.evaluation.page import read_results, results_page; \
+	  Path('docs/results.md').write_text(results_page(read_results('results')))"
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

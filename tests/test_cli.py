@@ -1,6 +1,7 @@
 """The command line from the outside: a process, its output, its exit code."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,43 +9,132 @@ from pathlib import Path
 import pytest
 
 import whytube
-from whytube.benchmark import subpath
+from whytube.benchmark import subpath, train
+from whytube.data.world import World
+from whytube.evaluation.page import read_results, results_page
+from whytube.explanation import Explanation
+from whytube.video import read_clip, write_video
 
 ROOT = Path(__file__).parent.parent
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "whytube", *words], capture_output=True, text=True, cwd=ROOT)
+def run(*words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "whytube", *map(str, words)]
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("clips") / "dance.mp4"
+    return write_video(path, World(size=128).batch("test", [3]).clips[0], 8.0)
 
 
 def test_version_and_help():
     assert run("--version").stdout.strip() == f"whytube {whytube.__version__}"
-    for words in (["--help"], ["bench", "subpath", "--help"], ["demo", "--help"]):
-        result = run(*words)
+    for words in ("explain", "demo", "report", "evaluate", "train classifier", "train explainer", "data export"):
+        result = run(*words.split(), "--help")
         assert result.returncode == 0
-        assert "Usage" in result.stdout
+        assert "Example" in result.stdout
 
 
-def test_bench_prints_a_table_and_writes_json(tmp_path):
-    out = tmp_path / "deep" / "bench.json"
-    result = run("bench", "subpath", "--quick", "--device", "cpu", "--json", str(out))
+def test_explain_prints_a_sentence_and_its_evidence(clip):
+    result = run("explain", clip, "--device", "cpu", "--profile")
     assert result.returncode == 0, result.stderr
-    report = json.loads(out.read_text())
-    assert result.stdout.strip() == subpath.table(report)
-    assert {row["job"] for row in report["rows"]} >= {"value and path", "forward + backward"}
-    assert report["provenance"]["versions"]["whytube"] == whytube.__version__
-    assert all(row["ratio"] > 0 for row in report["rows"] if row["composition"])
+    assert result.stdout.startswith("classified as ")
+    assert "->" in result.stdout
+    assert "classify" in result.stderr
 
 
-def test_a_wrong_device_is_named():
-    result = run("bench", "subpath", "--device", "gpu9")
-    assert result.returncode == 2
-    assert "unknown device 'gpu9'" in result.stderr
+def test_explain_as_json_saves_and_draws(clip, tmp_path):
+    saved, overlay = tmp_path / "why.json", tmp_path / "why.mp4"
+    words = ("--json", "--save", saved, "--overlay", overlay, "-k", 1, "--not", "waltz", "--device", "cpu")
+    result = run("explain", clip, *words)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["negative"] == "waltz"
+    assert answer["sentence"].startswith("classified as ")
+    (reason,) = answer["reasons"]
+    assert {"attribute", "score", "tube", "evidence"} <= set(reason)
+    assert {"frames", "times", "boxes"} <= set(reason["tube"])
+    assert max(max(box) for box in reason["tube"]["boxes"]) <= 128
+    assert Explanation.load(saved).negative == "waltz"
+    assert read_clip(overlay).frames.shape[1] == 16
+    report = tmp_path / "report.html"
+    result = run("report", saved, "--results", ROOT / "results" / "world.json", "--out", report)
+    assert result.returncode == 0, result.stderr
+    assert "waltz" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("explain", "{clip}", "--not", "walz"), "Did you mean 'waltz'?"),
+        (("explain", "nowhere.mp4"), "nowhere.mp4"),
+        (("explain", "{junk}"), "{junk}"),
+        (("explain", "{clip}", "--model", "demmo"), "Did you mean 'demo'?"),
+        (("explain", "{clip}", "--why", "waltz", "--not", "waltz"), "another class than 'waltz'"),
+        (("explain", "{clip}", "-k", "0"), "`k` must be an integer of at least 1"),
+        (("evaluate", "--data", "{empty}"), "{empty}"),
+        (("data", "check", "nowhere"), "nowhere"),
+        (("train", "classifier", "--out", "{empty}", "--recipe", "dem"), "Did you mean 'demo'?"),
+        (("train", "explainer", "--out", "{empty}", "--classifier", "{junk}"), "{junk}"),
+        (("bench", "subpath", "--device", "gpu9"), "unknown device 'gpu9'"),
+    ],
+)
+def test_bad_input_is_named_and_ends_with_2(words, message, clip, tmp_path):
+    empty, junk = tmp_path / "empty", tmp_path / "junk.mp4"
+    empty.mkdir()
+    junk.write_bytes(b"not a video" * 99)
+    places = {"clip": clip, "junk": junk, "empty": empty}
+    result = run(*(word.format(**places) for word in words), cwd=tmp_path)
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert message.format(**places).split("/")[-1] in result.stdout + result.stderr
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("name", ["h200", "cpu"])
-def test_documented_bench_tables_come_from_results(name):
-    report = json.loads((ROOT / "results" / f"subpath-{name}.json").read_text())
-    page = (ROOT / "docs" / "subpath.md").read_text()
-    assert subpath.table(report) in page
+def test_the_world_as_files_is_data_like_any_other(tmp_path):
+    data, model = tmp_path / "world", tmp_path / "model"
+    assert run("data", "export", "--out", data, "--count", 48, "--size", 64).returncode == 0
+    checked = run("data", "check", data)
+    assert checked.returncode == 0, checked.stdout
+    words = ("--data", data, "--out", model, "--device", "cpu")
+    result = run("train", "classifier", *words, "--clips", 16, "--test", 4, "--json", tmp_path / "fit.json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "fit.json").read_text())["history"]["records"]
+    result = run("train", "explainer", *words, "--clips", 30, "--objective", "two-sided")
+    assert result.returncode == 0, result.stderr
+    out = tmp_path / "results.json"
+    words = ("--model", model, "--data", data, "--count", 2, "--negatives", 2, "--peers", "centre,random-tube")
+    result = run("evaluate", *words, "--fills", "mean", "--device", "cpu", "--json", out)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(out.read_text())
+    assert set(found["methods"]) == {"two-sided", "centre", "random-tube"}
+    assert 0 <= found["methods"]["centre"]["negative_class_accuracy"]["top3"] <= 1
+
+
+@pytest.mark.parametrize(("name", "module"), [("subpath", subpath), ("train", train)])
+def test_bench_prints_a_table_and_writes_json(name, module, tmp_path):
+    out = tmp_path / "deep" / "bench.json"
+    result = run("bench", name, "--quick", "--device", "cpu", "--json", out)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(out.read_text())
+    assert result.stdout.strip() == module.table(report).strip()
+    assert report["provenance"]["versions"]["whytube"] == whytube.__version__
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "module"),
+    [
+        ("subpath", "subpath-h200", subpath),
+        ("subpath", "subpath-cpu", subpath),
+        ("training", "train-h200", train),
+    ],
+)
+def test_documented_tables_come_from_results(page, name, module):
+    report = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    assert module.table(report) in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+def test_the_results_page_is_generated():
+    assert (ROOT / "docs" / "results.md").read_text() == results_page(read_results(ROOT / "results"))

@@ -1,5 +1,7 @@
 """Why did the network say A, not B? A word and a moving region, for any PyTorch video classifier."""
 
+from typing import TYPE_CHECKING
+
 from whytube.errors import ArgumentError, WhytubeError
 from whytube.subpath import (
     MaxSubpathPool,
@@ -12,13 +14,22 @@ from whytube.subpath import (
     top_subpaths,
 )
 
+if TYPE_CHECKING:
+    from whytube.explainer.explain import explain, load_model
+    from whytube.explainer.explainer import Explainer
+    from whytube.explanation import Explanation
+
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "ArgumentError",
+    "Explainer",
+    "Explanation",
     "MaxSubpathPool",
     "Subpath",
     "WhytubeError",
+    "explain",
+    "load_model",
     "max_subpath",
     "max_subpath_difference",
     "min_subpath",
@@ -26,3 +37,19 @@ __all__ = [
     "path_sum",
     "top_subpaths",
 ]
+
+_LATER = {
+    "Explainer": "whytube.explainer.explainer",
+    "Explanation": "whytube.explanation",
+    "explain": "whytube.explainer.explain",
+    "load_model": "whytube.explainer.explain",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what explains when it is asked for, so that the layer alone stays light."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LATER[name]), name)

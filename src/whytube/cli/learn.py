@@ -72,7 +72,7 @@ def train_classifier(
         model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
     else:
         model = load_backbone(pretrained, source.classes, seed=seed)
-    origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe}
+    origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     history = fit_classifier(
         model, source, how, device=where, out_dir=out, resume=resume, progress=_printer(how), provenance=origin
     )
@@ -114,7 +114,7 @@ def train_explainer(
     where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, distinct, lr, seed)
     model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
-    origin = provenance(where, seed=seed) | {"data": data, "recipe": recipe, "objective": objective}
+    origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
     _, history = fit_explainer(
         model,
         source,
@@ -175,7 +175,7 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    results["provenance"] |= {"model": model, "data": data}
+    results["provenance"] |= {"model": Path(model).name, "data": Path(data).name}
     write_json(results, json_file)
     console.print(results_page({data: results}), markup=False, highlight=False, soft_wrap=True)
 

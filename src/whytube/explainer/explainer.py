@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 VERIFYING_FILL = "zero"
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
+NEARLY = 0.5
+"""A tube may stand for a word when it scores at least this share of the word's best tube (chosen on val)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
@@ -102,17 +105,19 @@ class Explainer:
     def _verified(self, question: Question, k: int) -> Regions:
         """Candidates from the layer, ranked by what the classifier says once they are masked.
 
-        Each suited word proposes its best tube in every form: candidates must differ in size and place for verification
-        to have a choice. The score is the rise of the log-odds of B, against A and all other classes.
+        Each suited word proposes its best tube in every form, as long as the tube is nearly as good for the word as its
+        best: candidates must differ for verification to have a choice, and still be where the word is. The score is the
+        rise of the log-odds of B, against A and all other classes.
         """
         suited = self._suited(question)  # (B, N, S)
         words = listed(suited.any(1))  # (B, s), -1 where there are fewer
-        boxes = self._candidates(question, words)  # (B, s, K, T, 4)
+        boxes, likely = self._candidates(question, words)  # (B, s, K, T, 4), (B, s, K)
         batch, count, forms = boxes.shape[:3]
         before = _log_odds(question.features.logits, question.negative)  # (B, N)
-        logits = self._masked_logits(question, boxes, words >= 0).flatten(1, 2)  # (B, s * K, C)
-        after = _log_odds(logits, question.negative)
-        rise, best = (after - before[:, None]).view(batch, count, forms, -1).max(2)  # (B, s, N): the best form
+        tried = likely & (words >= 0)[..., None]
+        after = _log_odds(self._masked_logits(question, boxes, tried).flatten(1, 2), question.negative)
+        rises = (after - before[:, None]).view(batch, count, forms, -1)
+        rise, best = torch.where(tried[..., None], rises, -torch.inf).max(2)  # (B, s, N): the best form
         fits = suited.gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
         ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
         value, place = ranked.topk(min(k, count), dim=-1)
@@ -122,8 +127,8 @@ class Explainer:
         chosen = torch.where(found[..., None, None], chosen, 0)
         return _padded(chosen, torch.where(found, words[each, place], -1), value, k)
 
-    def _candidates(self, question: Question, words: torch.Tensor) -> torch.Tensor:
-        """Best tube of every form for words (B, s) of each clip: boxes (B, s, K, T, 4)."""
+    def _candidates(self, question: Question, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Best tube of every form for words (B, s): boxes (B, s, K, T, 4), and whether it may stand for the word."""
         maps = self.scores.normalise(question.features.maps)
         volumes = self.scores.attribute_volumes(maps)  # (B, S, K, T, H, W)
         each = torch.arange(len(words), device=words.device)[:, None]
@@ -131,7 +136,9 @@ class Explainer:
         cells = path.cells.clone()  # (B, s, K, T, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
-        return self.scores.forms.boxes(cells)
+        top = path.value.amax(2, keepdim=True)
+        likely = torch.where(top > 0, path.value >= NEARLY * top, path.value == top)
+        return self.scores.forms.boxes(cells), likely
 
     def _suited(self, question: Question) -> torch.Tensor:
         """Words that can answer: attributes that A has and B lacks; if there is none, those that A has: (B, N, S)."""
@@ -141,21 +148,19 @@ class Explainer:
         return torch.where(only.any(-1, keepdim=True), only, of_a)
 
     def _masked_logits(
-        self, question: Question, boxes: torch.Tensor, there: torch.Tensor, *, chunk: int = 64
+        self, question: Question, boxes: torch.Tensor, tried: torch.Tensor, *, chunk: int = 64
     ) -> torch.Tensor:
-        """Logits once each of boxes (B, s, K, T, 4) is masked, where `there` (B, s) has a word: (B, s, K, C)."""
-        forms = boxes.shape[2]
-        owner = there.nonzero()[:, 0].repeat_interleave(forms)
-        flat = boxes[there].flatten(0, 1)
+        """Logits once each of boxes (B, s, K, T, 4) that is `tried` (B, s, K) is masked: (B, s, K, C)."""
+        owner, flat = tried.nonzero()[:, 0], boxes[tried]
         results = []
         for first in range(0, len(flat), chunk):
             clips = question.clips[owner[first : first + chunk]]
             masks = box_masks(flat[first : first + chunk], self.classifier.size)
             with evaluating(self.classifier):
                 results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
-        logits = question.features.logits[:, None, None].repeat(1, boxes.shape[1], forms, 1)
+        logits = question.features.logits[:, None, None].repeat(1, *tried.shape[1:], 1)
         if results:
-            logits[there] = torch.cat(results).view(-1, forms, logits.shape[-1])
+            logits[tried] = torch.cat(results)
         return logits
 
 

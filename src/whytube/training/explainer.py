@@ -35,7 +35,7 @@ EXPLAINER_RECIPES = {
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
     "converging": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05),
     # The same on two CPU cores.
-    "demo": Recipe(clips=3_600, batch_size=30, optimizer="adamw", lr=1e-2, warmup=0.05),
+    "demo": Recipe(clips=5_400, batch_size=30, optimizer="adamw", lr=3e-2, warmup=0.05),
 }
 # The classifier's own run may stand in the same folder.
 FILE = "explainer_run.safetensors"

@@ -60,7 +60,7 @@ class Source(Protocol):
 def require_av() -> None:
     """Say how to get PyAV where it is missing."""
     if importlib.util.find_spec("av") is None:
-        raise VideoError("video files need PyAV, which is not installed: pip install 'whytube[video]'")
+        raise VideoError("video files need PyAV, which is not installed: pip install av")
 
 
 def reason(error: Exception) -> str:
