@@ -12,9 +12,7 @@ from whytube.training.recipe import Recipe
 def test_the_demo_explains_measures_and_writes_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "SHOWN", 1)
     console = Console(record=True, width=120)
-    results = demo.run_demo(
-        tmp_path, train=False, count=4, seed=0, device=torch.device("cpu"), console=console
-    )
+    results = demo.run_demo(tmp_path, train=False, count=4, seed=0, device=torch.device("cpu"), console=console)
     assert json.loads((tmp_path / "results.json").read_text()) == results
     assert {"ours", "grad-cam", "centre", "true-box", "random-tube"} <= set(results["methods"])
     assert results["classifier"]["accuracy"] > 0.7

@@ -149,12 +149,14 @@ def test_attribute_term_where_everything_is_on_one_side(scores, maps, value):
 
 def test_terms_are_weighted_and_maps_standardised(scores, maps):
     scores.standardise([h.mean((0, 2, 3, 4)) for h in maps], [h.std((0, 2, 3, 4)) for h in maps])
-    terms = loss_terms(OBJECTIVES["ours"], scores, maps, POSITIVE, UNEVEN)
+    both = Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True)
+    terms = loss_terms(both, scores, maps, POSITIVE, UNEVEN)
     scaled = scores.normalise(maps)
     assert list(terms) == ["class", "attribute"]
     torch.testing.assert_close(terms["class"], 0.2 * class_term(scores, scaled, POSITIVE, UNEVEN, two_sided=True))
     torch.testing.assert_close(terms["attribute"], attribute_term(scores, scaled, UNEVEN))
     assert list(loss_terms(OBJECTIVES["paper"], scores, maps, POSITIVE, UNEVEN)) == ["class"]
+    assert list(loss_terms(OBJECTIVES["ours"], scores, maps, POSITIVE, UNEVEN)) == ["attribute"]
 
 
 def test_objectives_by_name():

@@ -11,8 +11,8 @@ information may then score 0 at no cost, and the loss can fall by what distingui
 
 `ours` asks something else of the layer: the best tube of w_s . h + b_s is positive for the attributes that a clip has
 and negative for those it has not. That is a reason to tell attribute s from attribute s', which the paper lacks. Since
-the latter holds for every tube, the background becomes negative, and tubes become short. Which tube speaks for A against
-B is then not predicted but measured: see `Explainer`. (A share of the two-sided term beside it changed nothing.)
+the latter holds for every tube, the background becomes negative, and tubes become short. Which tube speaks for A
+against B is then not predicted but measured, see `Explainer`.
 """
 
 from __future__ import annotations
