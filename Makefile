@@ -23,11 +23,10 @@ $(READY): pyproject.toml
 
 # One browser test looks at the report in Chromium; where it cannot be installed, that test is skipped and says so.
 $(BROWSER): $(READY)
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
-	  echo "no Chromium here: its test will be skipped"
-	@touch $@
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && touch $@ && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; then touch $@; \
+	else echo "no Chromium here: its test will be skipped"; fi
 
 demo: $(READY) ## Explain clips of the embedded world, measure, and write demo/report.html
 	$(BIN)/whytube demo --out demo

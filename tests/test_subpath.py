@@ -380,6 +380,20 @@ def test_bad_arguments_are_named(name, call, message):
         call()
 
 
+def test_a_class_that_is_not_there_is_an_error_with_gradients_too(kernel):
+    m = place(kernel, torch.randn(2, 3, 2, 3, 2, 2)).requires_grad_()
+    with pytest.raises(ArgumentError, match="`positive` must be from 0 to 2"):
+        min_subpath_difference(m, place(kernel, torch.tensor([0, 7]))).value.sum().backward()
+
+
+def test_half_precision_sums_are_the_same_with_and_without_gradients():
+    scores = torch.full((1, 16, 2, 2), 191.4, dtype=torch.float16)
+    plain, taped = top_subpaths(scores, 1), top_subpaths(scores.clone().requires_grad_(), 1)
+    assert plain.value == taped.value == max_subpath(scores).value
+    with pytest.raises(ArgumentError, match=r"`cells` must be of shape \(..., T, 3\) with T = 16"):
+        path_sum(scores, plain.cells[..., :3, :])
+
+
 def test_enumerator_counts_paths():
     # One cell per step: T * (T + 1) / 2 intervals. Two cells that are neighbours: sum of 2^length.
     assert len(all_paths((1, 4, 1, 1), 1, False)) == 10

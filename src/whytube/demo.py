@@ -54,6 +54,7 @@ def run_demo(
     world = World(size=explainer.classifier.size[0], frames=explainer.classifier.frames, seed=seed)
     pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
     results = measure(explainer, world, count=count, seed=seed, device=device)
+    results["provenance"]["model"] = "trained just now" if train else "demo"
     (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
     title = "Why A, not B? The embedded world"
     write_report(out / "report.html", explanations=pairs, results=results, title=title)
@@ -74,7 +75,10 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
         return lambda r: console.print(f"{stage}: step {r.step}, loss {r.loss:.2f}, {r.seconds:.0f} s", highlight=False)
 
     recipe = RECIPES["demo"]
-    fit_classifier(classifier, world, recipe, device=device, progress=show("classifier"), report_every=100)
+    progress = show("classifier")
+    fit_classifier(
+        classifier, world, recipe, device=device, out_dir=folder, resume=True, progress=progress, report_every=50
+    )
     metrics = {"test accuracy": evaluate_classifier(classifier, world, "test", 480).accuracy}
     console.print(f"classifier: {100 * metrics['test accuracy']:.1f} % of 480 test clips right", highlight=False)
     save_classifier(
@@ -86,6 +90,7 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
         EXPLAINER_RECIPES["demo"],
         device=device,
         out_dir=folder,
+        resume=True,
         progress=show("explainer"),
         provenance=origin,
     )
@@ -98,7 +103,7 @@ def measure(explainer: Explainer, world: World, *, count: int, seed: int, device
     peers = make_methods(["grad-cam", "centre", "true-box"], explainer.classifier, world, seed=seed)
     methods = [ours, *peers, RandomTube(world.table, like=ours, seed=seed)]
     results = evaluate(methods, explainer.classifier, world, count=count, seed=seed, device=device)
-    results["provenance"] |= {"model": "demo", "data": "world"}
+    results["provenance"] |= {"data": "world"}
     return results
 
 

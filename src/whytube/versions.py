@@ -47,6 +47,7 @@ def commit() -> str | None:
         return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # else this is somebody else's repository
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return os.environ.get("WHYTUBE_COMMIT")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
 
 KIND = "classifier"
-SHIPPED = Path(__file__).parent / "weights"
-"""Weights that come with the package, `<name>.safetensors`."""
+SHIPPED = Path(__file__).parent.parent / "models"
+"""Models that come with the package: a folder each, with classifier.safetensors, explainer.safetensors and a card."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
     path = Path(path_or_name)
     if path.suffix or len(path.parts) != 1:
         return path
-    known = sorted(file.stem for file in SHIPPED.glob("*.safetensors"))
+    known = sorted(file.parent.name for file in SHIPPED.glob("*/classifier.safetensors"))
     if path.name in known:
-        return SHIPPED / f"{path.name}.safetensors"
+        return SHIPPED / path.name / "classifier.safetensors"
     listed = f"the names of shipped weights ({', '.join(known)})" if known else "no weights are shipped"
     raise ModelError(f"no weights are called {path.name!r}: expected a path to a .safetensors file; {listed}")
 

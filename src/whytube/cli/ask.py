@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from whytube.cli.options import Device, Model, Seed, console, errors, find_device
+from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from whytube.explanation import Explanation
@@ -22,7 +23,7 @@ def explain(
     why_not: Annotated[str | None, typer.Option("--not", help="Class B; by default the runner-up.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
-    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this new file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
     salvage: Annotated[bool, typer.Option(help="Use what decodes of a damaged file.")] = False,
     profile: Annotated[bool, typer.Option(help="Say where the time went.")] = False,
@@ -35,6 +36,8 @@ def explain(
     from whytube.explainer.explain import explain as answer
     from whytube.explainer.explain import load_model
 
+    if save is not None and save.exists():
+        raise ArgumentError(f"{save} exists: choose another name for --save, or remove it")
     explainer = load_model(model, device=find_device(device))
     explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
     if save is not None:
@@ -80,7 +83,6 @@ def report(
     """
     import tempfile
 
-    from whytube.errors import ArgumentError
     from whytube.explanation import Explanation as Saved
     from whytube.report import overlay_video, write_report
 

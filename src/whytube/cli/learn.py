@@ -47,7 +47,9 @@ def train_classifier(
     distinct: Distinct = None,
     lr: Rate = None,
     fc_layers: Annotated[int, typer.Option(help="1 to 3, as in the paper's study.")] = 1,
-    pretrained: Annotated[Path | None, typer.Option(help="Go on from the body of this classifier.")] = None,
+    pretrained: Annotated[
+        str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
+    ] = None,
     test: Annotated[int, typer.Option(help="Clips of the test split to judge it on.")] = 480,
     device: Device = "auto",
     seed: Seed = 0,
@@ -59,36 +61,38 @@ def train_classifier(
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
     from whytube.classifiers.catalogue import build_classifier
-    from whytube.classifiers.checkpoint import load_backbone, save_classifier
+    from whytube.classifiers.checkpoint import load_backbone, load_classifier, save_classifier
+    from whytube.data.source import clips_to_take
     from whytube.training.classifier import fit_classifier
     from whytube.training.evaluate import evaluate_classifier
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
     where, how = find_device(device), _changed(find_recipe(recipe), clips, distinct, lr, seed)
-    blank = build_classifier(preset, ["any", "other"])
+    blank = load_classifier(pretrained) if pretrained else build_classifier(preset, ["any", "other"])
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
-    if pretrained is None:
-        model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
-    else:
+    judged = clips_to_take(source, "test", test)
+    if pretrained:
         model = load_backbone(pretrained, source.classes, seed=seed)
+    else:
+        model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     history = fit_classifier(
         model, source, how, device=where, out_dir=out, resume=resume, progress=_printer(how), provenance=origin
     )
-    accuracy = evaluate_classifier(model, source, "test", test).accuracy
-    metrics = {"test accuracy": accuracy, "test clips": test, "seconds": history.records[-1].seconds}
+    accuracy = evaluate_classifier(model, source, "test", judged).accuracy
+    metrics = {"test accuracy": accuracy, "test clips": judged, "seconds": history.records[-1].seconds}
     path = save_classifier(
         out / "classifier.safetensors", model, provenance=origin, recipe=asdict(how), metrics=metrics
     )
-    console.print(f"{path}: {100 * accuracy:.1f} % of {test} test clips right")
+    console.print(f"{path}: {100 * accuracy:.1f} % of {judged} test clips right")
     write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
 
 
 @train.command("explainer")
 def train_explainer(
     out: Out,
-    classifier: Annotated[Path | None, typer.Option(help="By default classifier.safetensors in --out.")] = None,
+    classifier: Annotated[str | None, typer.Option(help="By default classifier.safetensors in --out.")] = None,
     data: Data = "world",
     objective: Annotated[str, typer.Option(help="paper, two-sided or ours.")] = "ours",
     recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",

@@ -6,6 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import torch
 import typer
@@ -37,8 +38,12 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ArgumentError("no CUDA device is available here: use --device cpu")
+    if device.type not in ("cpu", "cuda"):
+        raise ArgumentError(f"device {name!r} is not supported: use cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ArgumentError(
+            f"there is no CUDA device {name!r} here ({torch.cuda.device_count()} found): use --device cpu"
+        )
     return device
 
 
@@ -59,10 +64,15 @@ def write_json(report: Mapping[str, Any], path: Path | None) -> None:
     """Write a file that appears only once it is whole."""
     if path is None:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
-    part.replace(path)
+    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
+        part.replace(path)
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

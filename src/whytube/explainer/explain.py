@@ -11,7 +11,7 @@ import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
 from whytube.classifiers.base import evaluating
-from whytube.classifiers.checkpoint import load_classifier
+from whytube.classifiers.checkpoint import SHIPPED, load_classifier
 from whytube.errors import ModelError
 from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-MODELS = Path(__file__).parent.parent / "models"
-"""Models that come with the package: a folder each, with classifier.safetensors, explainer.safetensors and a card."""
-
 
 def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Explainer:
     """Load a classifier with its explainer: a shipped model by name, or a folder that holds the two files."""
     folder = Path(name_or_folder)
-    known = sorted(path.name for path in MODELS.iterdir() if path.is_dir()) if MODELS.is_dir() else []
+    known = sorted(path.name for path in SHIPPED.iterdir() if path.is_dir()) if SHIPPED.is_dir() else []
     if len(folder.parts) == 1 and folder.name in known:
-        folder = MODELS / folder.name
+        folder = SHIPPED / folder.name
     elif not folder.is_dir():
         if len(folder.parts) == 1 and not folder.suffix:
             raise unknown_name("model", str(name_or_folder), known)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Scores(nn.Module):
     """Weights w_c and w_s for C classes and S attributes on maps of `channels` channels each, one per scale.
 
-    Maps are standardised first, (h - mean) / std * gain per channel: the identity until `standardise` is called.
+    Maps are standardised first, (h - mean) * gain per channel: the identity until `standardise` is called.
     """
 
     def __init__(self, classes: int, attributes: int, channels: Sequence[int], forms: Forms) -> None:

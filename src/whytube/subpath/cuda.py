@@ -177,9 +177,11 @@ def _search_kernel(  # type: ignore[no-untyped-def]
         if TAPED:
             size = (wide + steps) * (K * SIZE)
             flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
-            tl.store(index + (wide + item) * steps + time, plus * size + flat, mask=exists)
+            # A class that is not there gives NaN, and an error in backward; until then it must not be read from.
+            tl.store(index + (wide + item) * steps + time, tl.where(legal, plus, 0) * size + flat, mask=exists)
             if DIFFERENCE:
-                tl.store(index + (wide + items + item) * steps + time, minus * size + flat, mask=exists)
+                row = tl.where(legal, minus, 0)
+                tl.store(index + (wide + items + item) * steps + time, row * size + flat, mask=exists)
             tl.store(weight + (wide + item) * steps + time, along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)

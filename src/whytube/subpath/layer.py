@@ -84,6 +84,8 @@ def max_subpath_difference(
         forms: as for `max_subpath`.
         lengths: (B,) time steps of each item.
 
+    Infinite scores have no difference, and are errors here; use `lengths` for padding.
+
     Returns a Subpath whose batch is (B, N, ...). The gradient reaches `m` with + on the positive's cells and - on the
     negative's.
     """
@@ -136,7 +138,7 @@ def top_subpaths(
     cells = torch.stack([p.cells for p in found], batch)
     value = torch.stack([p.value for p in found], batch)
     if scores.requires_grad:
-        value = torch.where(value > -torch.inf, path_sum(scores.unsqueeze(batch), cells).to(value.dtype), value)
+        value = torch.where(value > -torch.inf, path_sum(scores.unsqueeze(batch), cells), value)
     return Subpath(value, start, stop, cells)
 
 
@@ -145,13 +147,15 @@ def path_sum(scores: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
     check_tensor(scores, "scores", "(..., K, T, H, W)", min_ndim=4)
     check_tensor(cells, "cells", "(..., T, 3)", min_ndim=2, floating=False)
     _, t, h, w = scores.shape[-4:]
+    if cells.shape[-2:] != (t, 3):
+        raise fail("cells", f"of shape (..., T, 3) with T = {t}", shape_of(cells))
     form, row, col = cells.clamp_min(0).unbind(-1)
     steps = torch.arange(t, device=cells.device)
     flat = ((form * t + steps) * h + row) * w + col  # (..., T)
     batch = torch.broadcast_shapes(scores.shape[:-4], flat.shape[:-1])  # type: ignore[no-untyped-call]
     volume = scores.flatten(-4).expand(*batch, -1)
     along = volume.gather(-1, flat.expand(*batch, t))
-    return torch.where(cells[..., 0] >= 0, along, 0).sum(-1)
+    return torch.where(cells[..., 0] >= 0, along, 0).sum(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
 
 
 class MaxSubpathPool(nn.Module):

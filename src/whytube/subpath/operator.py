@@ -250,15 +250,17 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(cells, positive, negative)
     ctx.shape, ctx.dtype, ctx.classes = volumes.shape, volumes.dtype, classes
+    ctx.backend = _forced.get()  # backward may run on another thread
 
 
 def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tensor | None, ...]:
     if grad is None:
         return (None,) * 8
     cells, positive, negative = ctx.saved_tensors
-    dense = torch.ops.whytube.subpath_spread(
-        grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
-    )
+    with use_backend(ctx.backend):
+        dense = torch.ops.whytube.subpath_spread(
+            grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
+        )
     return dense, None, None, None, None, None, None, None
 
 
