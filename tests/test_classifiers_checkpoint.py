@@ -47,6 +47,8 @@ def test_a_backbone_keeps_all_but_the_head(model, path):
 
 
 def test_weights_with_a_name(path, monkeypatch):
+    (path.parent / "c").mkdir()
+    path.rename(path.parent / "c" / "classifier.safetensors")
     monkeypatch.setattr(checkpoint, "SHIPPED", path.parent)
     assert load_classifier("c").classes == ("run", "jump")
     with pytest.raises(ModelError, match=r"no weights are called 'world'.*shipped weights \(c\)"):

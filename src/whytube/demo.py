@@ -15,7 +15,7 @@ from rich.table import Table
 from whytube.classifiers.catalogue import build_classifier
 from whytube.classifiers.checkpoint import save_classifier
 from whytube.data.world import World
-from whytube.evaluation.methods import RandomTube, make_methods
+from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
 from whytube.explainer.explain import explain, load_model
 from whytube.report import overlay_video, write_report
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from whytube.explainer.explainer import Explainer
-    from whytube.explainer.regions import Question, Regions
     from whytube.explanation import Explanation
 
 SHOWN = 6
@@ -100,25 +99,11 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
 def measure(explainer: Explainer, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:
     """Evaluate the explainer beside its baselines on test clips."""
     ours = Remembered(explainer)
-    peers = make_methods(["grad-cam", "centre", "true-box"], explainer.classifier, world, seed=seed)
-    methods = [ours, *peers, RandomTube(world.table, like=ours, seed=seed)]
+    names = ["grad-cam", "centre", "true-box", "random-tube"]
+    methods = [ours, *make_methods(names, explainer.classifier, world, like=ours, seed=seed)]
     results = evaluate(methods, explainer.classifier, world, count=count, seed=seed, device=device)
     results["provenance"] |= {"data": "world"}
     return results
-
-
-class Remembered:
-    """A method that answers the question it has just answered from memory, for controls that ask it again."""
-
-    def __init__(self, method: Explainer) -> None:
-        self.method, self.name = method, method.name
-        self.last: tuple[Question, int, Regions] | None = None
-
-    def __call__(self, question: Question, k: int) -> Regions:
-        """Answer as the method does."""
-        if self.last is None or self.last[0] is not question or self.last[1] != k:
-            self.last = question, k, self.method(question, k)
-        return self.last[2]
 
 
 def _explain_one(

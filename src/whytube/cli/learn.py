@@ -15,17 +15,14 @@ from whytube.cli.options import (
     Model,
     Seed,
     console,
-    errors,
     find_device,
     open_source,
     progress_bar,
+    training_bar,
     write_json,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from whytube.training.history import Record
     from whytube.training.recipe import Recipe
 
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
@@ -77,9 +74,10 @@ def train_classifier(
     else:
         model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
-    history = fit_classifier(
-        model, source, how, device=where, out_dir=out, resume=resume, progress=_printer(how), provenance=origin
-    )
+    with training_bar(how.steps) as progress:
+        history = fit_classifier(
+            model, source, how, device=where, out_dir=out, resume=resume, progress=progress, provenance=origin
+        )
     accuracy = evaluate_classifier(model, source, "test", judged).accuracy
     metrics = {"test accuracy": accuracy, "test clips": judged, "seconds": history.records[-1].seconds}
     path = save_classifier(
@@ -119,17 +117,18 @@ def train_explainer(
     model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
-    _, history = fit_explainer(
-        model,
-        source,
-        how,
-        objective=objective,
-        device=where,
-        out_dir=out,
-        resume=resume,
-        progress=_printer(how),
-        provenance=origin,
-    )
+    with training_bar(how.steps) as progress:
+        _, history = fit_explainer(
+            model,
+            source,
+            how,
+            objective=objective,
+            device=where,
+            out_dir=out,
+            resume=resume,
+            progress=progress,
+            provenance=origin,
+        )
     console.print(f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}")
     write_json({"history": history.to_dict(), "provenance": origin}, json_file)
 
@@ -141,8 +140,8 @@ def evaluate(
     negatives: Annotated[int, typer.Option(help="Most probable negative classes to ask about.")] = 3,
     other: Annotated[list[Path] | None, typer.Option("--with", help="Further explainers of the classifier.")] = None,
     peers: Annotated[
-        str, typer.Option(help="Baselines and peers, separated by commas.")
-    ] = "grad-cam,centre,detector-box,random-tube,true-box",
+        str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
+    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-attribute,shuffled-attributes",
     fills: Annotated[str, typer.Option(help="What regions are masked with.")] = "mean,blur,freeze",
     device: Device = "auto",
     seed: Seed = 0,
@@ -152,7 +151,7 @@ def evaluate(
 
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
     """
-    from whytube.evaluation.methods import RandomTube, make_methods
+    from whytube.evaluation.methods import Remembered, make_methods
     from whytube.evaluation.page import results_page
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explainer.checkpoint import load_explainer
@@ -162,11 +161,9 @@ def evaluate(
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
     source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
-    methods: list[Any] = [explainer, *(load_explainer(path, classifier).to(where) for path in other or [])]
-    names = [name for name in peers.split(",") if name]
-    methods += make_methods([name for name in names if name != "random-tube"], classifier, source, seed=seed)
-    if "random-tube" in names:  # of the same areas as the explainer's own tubes
-        methods.append(RandomTube(source.table, like=explainer, seed=seed))
+    own = Remembered(explainer)
+    methods: list[Any] = [own, *(load_explainer(path, classifier).to(where) for path in other or [])]
+    methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
     with progress_bar("evaluating") as progress:
         results = run_suite(
             methods,
@@ -187,14 +184,3 @@ def evaluate(
 def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:
     asked: dict[str, Any] = {"clips": clips, "distinct": distinct, "lr": lr, "seed": seed}
     return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
-
-
-def _printer(recipe: Recipe) -> Callable[[Record], None]:
-    def show(record: Record) -> None:
-        errors.print(
-            f"step {record.step}/{recipe.steps}  loss {record.loss:.3f}  right {100 * record.accuracy:.0f} %  "
-            f"{record.seconds:.0f} s",
-            highlight=False,
-        )
-
-    return show

@@ -11,7 +11,7 @@ from uuid import uuid4
 import torch
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TextColumn
 
 from whytube.errors import ArgumentError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from whytube.data.source import Source
+    from whytube.training.history import Record
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")]
@@ -73,6 +74,21 @@ def write_json(report: Mapping[str, Any], path: Path | None) -> None:
         raise ArgumentError(f"cannot write {path}: {error}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def training_bar(steps: int) -> Iterator[Callable[[Record], None]]:
+    """Show how training goes: a bar on a terminal, lines in a log."""
+    if not errors.is_terminal:
+        yield lambda record: errors.print(f"step {record.step}/{steps}  {_course(record)}", highlight=False)
+        return
+    with Progress(*Progress.get_default_columns(), TextColumn("{task.fields[course]}"), console=errors) as progress:
+        task = progress.add_task("training", total=steps, course="")
+        yield lambda record: progress.update(task, completed=record.step, course=_course(record))
+
+
+def _course(record: Record) -> str:
+    return f"loss {record.loss:.3f}  right {100 * record.accuracy:.0f} %  {record.seconds:.0f} s"
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whytube.checks import unknown_name
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
-from whytube.evaluation.methods.controls import RandomTube, RandomWord, ShuffledWords
+from whytube.evaluation.methods.controls import RandomTube, RandomWord, Remembered, ShuffledWords
 from whytube.evaluation.methods.grad_cam import GradCam
 
 if TYPE_CHECKING:
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from whytube.explainer.regions import Method
 
 __all__ = [
+    "CONTROLS",
     "METHODS",
     "Centre",
     "DetectorBox",
     "GradCam",
     "RandomTube",
     "RandomWord",
+    "Remembered",
     "ShuffledWords",
     "TrueBox",
     "make_methods",
@@ -38,10 +40,26 @@ METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method]] = {
 """Methods that need no training, by name: (classifier, source, seed) -> Method."""
 
 
-def make_methods(names: Iterable[str], classifier: VideoClassifier, source: Source, *, seed: int = 0) -> list[Method]:
-    """Make methods by name."""
+CONTROLS: dict[str, Callable[[Method, Source, int], Method]] = {
+    "random-tube": lambda like, source, seed: RandomTube(source.table, like=like, seed=seed),
+    "random-attribute": lambda like, source, seed: RandomWord(like, source.table, seed=seed),
+    "shuffled-attributes": lambda like, source, seed: ShuffledWords(like, len(source.attributes), seed=seed),
+}
+"""What remains of a method when its tube or its word is left to chance: (method, source, seed) -> Method."""
+
+
+def make_methods(
+    names: Iterable[str], classifier: VideoClassifier, source: Source, *, like: Method | None = None, seed: int = 0
+) -> list[Method]:
+    """Make methods by name; with `like`, also the controls of that method."""
+    controls = {} if like is None else CONTROLS
     wanted = list(names)
     for name in wanted:
-        if name not in METHODS:
-            raise unknown_name("method", name, METHODS)
-    return [METHODS[name](classifier, source, seed) for name in wanted]
+        if name not in METHODS and name not in controls:
+            raise unknown_name("method", name, {**METHODS, **controls})
+    return [
+        controls[name](like, source, seed)
+        if like is not None and name in controls
+        else METHODS[name](classifier, source, seed)
+        for name in wanted
+    ]

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
     from whytube.explainer.regions import Method, Question
 
 
+class Remembered:
+    """A method that answers the question it has just answered from memory, for controls that ask it again."""
+
+    def __init__(self, method: Method) -> None:
+        self.method, self.name = method, method.name
+        self.last: tuple[Question, int, Regions] | None = None
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer as the method does."""
+        if self.last is None or self.last[0] is not question or self.last[1] != k:
+            self.last = question, k, self.method(question, k)
+        return self.last[2]
+
+
 @dataclass(frozen=True, eq=False)
 class RandomTube:
     """A box that drifts at random, with a random word of the positive class.
