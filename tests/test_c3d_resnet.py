@@ -105,3 +105,17 @@ def test_empty_batch_in_evaluation():
 def test_wrong_settings(changes, message):
     with pytest.raises(ArgumentError, match=message):
         tiny(**changes)
+
+
+def test_inference_answers_the_same():
+    model = build_classifier("c3d-resnet-small", ["a", "b", "c"], size=(32, 32), frames=4).eval()
+    with torch.no_grad():
+        for norm in (m for m in model.modules() if isinstance(m, torch.nn.BatchNorm3d)):
+            norm.running_mean.normal_(std=0.1)
+            norm.running_var.uniform_(0.5, 2.0)
+        clips = torch.rand(2, 3, 4, 32, 32)
+        plain, fast = model.features(clips), model.for_inference().features(clips)
+    torch.testing.assert_close(fast.logits, plain.logits, rtol=1e-4, atol=1e-5)
+    for a, b in zip(fast.maps, plain.maps, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert any(isinstance(m, torch.nn.BatchNorm3d) for m in model.modules())
