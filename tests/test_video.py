@@ -324,7 +324,7 @@ class TestProbe:
 
 def test_pyav_missing_is_said(plain, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(VideoError, match=r"pip install 'whytube\[video\]'"):
+    with pytest.raises(VideoError, match=r"pip install av"):
         read_clip(plain)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str
         fast_extra, slow_extra = (extra_bytes(call, device) for call in (ours, plain))
     return {
         "benchmark": "train",
-        "sizes": asdict(sizes),
+        "sizes": json.loads(json.dumps(asdict(sizes))),  # lists, as they come back from a file
         "milliseconds": {"ours": fast, "straightforward": slow, "ratio": slow / fast},
         "extra_bytes": {"ours": fast_extra, "straightforward": slow_extra},
         "provenance": provenance(device, seed=seed),
