@@ -9,7 +9,13 @@ import torch
 
 from whytube.benchmark.measure import device_milliseconds, extra_bytes, milliseconds
 from whytube.errors import WhytubeError
-from whytube.subpath import backend_for, max_subpath, max_subpath_difference, min_subpath_difference
+from whytube.subpath import (
+    backend_for,
+    max_subpath,
+    max_subpath_difference,
+    min_subpath,
+    min_subpath_difference,
+)
 from whytube.subpath.reference import compose, compose_by_index
 from whytube.versions import provenance
 
@@ -104,6 +110,7 @@ def _plain(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int
 def _difference(shape: tuple[int, ...], device: torch.device, seed: int, repeats: int) -> Iterator[Row]:
     m = _random(shape, device, seed)
     positive = torch.arange(shape[0], device=device) % shape[1]
+    _agree_on_differences(m, positive)
     floor = milliseconds(lambda: m.amax(), device, repeats=repeats)
     for job, layer in (("maximum", max_subpath_difference), ("minimum", min_subpath_difference)):
 
@@ -144,6 +151,18 @@ def _agree(scores: torch.Tensor) -> int:
     if not torch.equal(*values) or not close or int(tied.sum()) > 0.01 * len(scores):
         raise WhytubeError(f"the layer and the composition disagree on {tuple(scores.shape)}: this is a bug")
     return int(tied.sum())
+
+
+def _agree_on_differences(m: torch.Tensor, positive: torch.Tensor) -> None:
+    """Fail unless the difference form finds, for one item, what the search on stored differences finds."""
+    others = [c for c in range(m.shape[1]) if c != int(positive[0])]
+    stored = m[0, positive[0]] - m[0, others]
+    for ours, plain in ((max_subpath_difference, max_subpath), (min_subpath_difference, min_subpath)):
+        found, wanted = ours(m[:1], positive[:1]), plain(stored)
+        if not all(torch.equal(a[0], b) for a, b in zip(found, wanted, strict=True)):
+            raise WhytubeError(
+                f"the difference form and stored differences disagree on {tuple(m.shape)}: this is a bug"
+            )
 
 
 def table(report: dict[str, Any]) -> str:

@@ -122,12 +122,9 @@ def difference_values(
             volumes = scores.class_volumes(part, attributes[first : first + chunk])
             found = [search(volumes, positive[first : first + chunk]) for search in searches]
             item = torch.arange(len(volumes), device=volumes.device)[:, None, None]
-            sums = None
-            for path in found:
-                flat = item.expand(path.value.shape).reshape(-1)
-                windows = scores.pool(part, path.cells.flatten(0, 2), flat)
-                sums = windows if sums is None else [a + b for a, b in zip(sums, windows, strict=True)]
-            pooled.append([] if sums is None else sums)
+            flat = item.expand(found[0].value.shape).reshape(-1)
+            windows = [scores.pool(part, path.cells.flatten(0, 2), flat) for path in found]
+            pooled.append([sum(scale[1:], scale[0]) for scale in zip(*windows, strict=True)])
             del volumes
     others = torch.arange(classes - 1, device=positive.device)
     negative = others + (others >= positive[:, None])

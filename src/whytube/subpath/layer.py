@@ -235,7 +235,7 @@ def _search_difference(
 
 
 def _check_classes(index: torch.Tensor, name: str, shape: str, items: int, device: torch.device) -> torch.Tensor:
-    check_tensor(index, name, shape, ndim=shape.count(",") + (shape[-2] != ","), floating=False)
+    check_tensor(index, name, shape, ndim=1 if shape == "(B,)" else 2, floating=False)
     if index.is_floating_point() or index.dtype == torch.bool:
         raise fail(name, "a tensor of class indices", str(index.dtype))
     if index.shape[0] != items:
