@@ -177,11 +177,9 @@ def _search_kernel(  # type: ignore[no-untyped-def]
         if TAPED:
             size = (wide + steps) * (K * SIZE)
             flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
-            # A class that is not there gives NaN, and an error in backward; until then it must not be read from.
-            tl.store(index + (wide + item) * steps + time, tl.where(legal, plus, 0) * size + flat, mask=exists)
+            tl.store(index + (wide + item) * steps + time, plus * size + flat, mask=exists)
             if DIFFERENCE:
-                row = tl.where(legal, minus, 0)
-                tl.store(index + (wide + items + item) * steps + time, row * size + flat, mask=exists)
+                tl.store(index + (wide + items + item) * steps + time, minus * size + flat, mask=exists)
             tl.store(weight + (wide + item) * steps + time, along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)
@@ -250,9 +248,12 @@ def search_taped(
     value, start, stop, cells = found
     index, weight = tape
     flat = volumes.reshape(-1)
-    along = flat.gather(0, index[0])
-    if positive is not None:
-        along = along - flat.gather(0, index[1])
+    if positive is None:
+        along = flat.gather(0, index[0])
+    else:
+        # A class that is not there gives NaN, and an error in backward; until then it must not be read from.
+        index = index.clamp(0, flat.numel() - 1)
+        along = flat.gather(0, index[0]) - flat.gather(0, index[1])
     taped = (along.view_as(weight) * weight).sum(1)
     taped.detach().copy_(value)  # the same sum, in the order of the path
     return (taped, start, stop, cells), flat
