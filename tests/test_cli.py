@@ -42,7 +42,8 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     result = run("explain", clip, "--device", "cpu", "--profile")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("classified as ")
-    assert "->" in result.stdout
+    assert "→" in result.stdout
+    assert "only the 24 dances" in result.stderr
     assert "classify" in result.stderr
 
 
@@ -75,6 +76,9 @@ def test_explain_as_json_saves_and_draws(clip, tmp_path):
         (("explain", "{clip}", "--model", "demmo"), "Did you mean 'demo'?"),
         (("explain", "{clip}", "--why", "waltz", "--not", "waltz"), "another class than 'waltz'"),
         (("explain", "{clip}", "-k", "0"), "`k` must be an integer of at least 1"),
+        (("explain", "{clip}", "--overlay", "{clip}"), "exists: choose another name for --overlay"),
+        (("explain", "{clip}", "--overlay", "why.gif"), "--overlay writes an .mp4"),
+        (("bench", "train", "--quick", "--json", "{clip}"), "ends in .json"),
         (("evaluate", "--data", "{empty}"), "{empty}"),
         (("data", "check", "nowhere"), "nowhere"),
         (("train", "classifier", "--out", "{empty}", "--recipe", "dem"), "Did you mean 'demo'?"),

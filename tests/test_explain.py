@@ -241,3 +241,10 @@ def test_a_repeated_frame_keeps_its_first_box(explainer):
     for frame, box in zip(reason.tube.frames, reason.tube.boxes, strict=True):
         shown = [b for b, index in zip(boxes.tolist(), clip.indices, strict=True) if index == frame and b[2] > 0]
         np.testing.assert_allclose(box, np.array(shown[0]) * [3, 2, 3, 2])
+
+
+def test_a_class_that_was_not_said_is_not_called_the_answer(video, explainer):
+    said = explain(video, explainer).positive
+    other = next(name for name in explainer.classes if name != said)
+    sentence = explain(video, explainer, why=other, why_not=said).sentence
+    assert sentence.startswith(f"classified as {said}; asked why {other}, not {said}")

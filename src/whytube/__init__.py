@@ -1,4 +1,4 @@
-"""Why did the network say A, not B? A word and a moving region, for any PyTorch video classifier."""
+"""Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers."""
 
 from typing import TYPE_CHECKING
 

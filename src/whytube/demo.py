@@ -57,7 +57,7 @@ def run_demo(
     (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
     title = "Why A, not B? The embedded world"
     write_report(out / "report.html", explanations=pairs, results=results, title=title)
-    _print_results(results, console)
+    print_results(results, console)
     seconds = time.perf_counter() - began
     console.print(f"Look at {out / 'report.html'} ({seconds:.0f} s).", highlight=False, soft_wrap=True)
     return results
@@ -122,8 +122,9 @@ def _explain_one(
     return explanation, overlay
 
 
-def _print_results(results: dict[str, Any], console: Console) -> None:
-    table = Table("method", "neg. class top-1", "top-3", "p(A) falls", "concept top-1", "top-3", "area", "frames")
+def print_results(results: dict[str, Any], console: Console) -> None:
+    """Print a table: negative class accuracy, how often p(A) falls, concept accuracy, and how large the tubes are."""
+    table = Table("method", "B gains: 1st", "top 3", "A falls", "word: 1st", "top 3", "area", "frames", box=None)
     for name, found in results["methods"].items():
         negative, concept = found["negative_class_accuracy"], found["concept_accuracy"]
         values = (negative["top1"], negative["top3"], found["positive_drop"], concept["top1"], concept["top3"])

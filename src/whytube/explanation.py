@@ -164,7 +164,12 @@ class Explanation:
 
     def say(self, *, word: Markup, positive: Markup, negative: Markup) -> str:
         """Build the sentence, with functions that write the words and the two class names."""
-        claim = f"classified as {positive(self.positive)}, not {negative(self.negative)}"
+        said = max(self.probabilities, key=self.probabilities.__getitem__, default=self.positive)
+        if said == self.positive or self.positive not in self.probabilities:
+            claim = f"classified as {positive(self.positive)}, not {negative(self.negative)}"
+        else:
+            asked = f"asked why {positive(self.positive)}, not {negative(self.negative)}"
+            claim = f"classified as {positive(said)}; {asked}"
         words = [word(w) if w else "one region" for w in dict.fromkeys(r.attribute for r in self.telling)]
         if not words:
             return f"{claim}; no region explains this"

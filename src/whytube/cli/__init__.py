@@ -22,7 +22,7 @@ from whytube.errors import WhytubeError
 
 app = typer.Typer(
     name="whytube",
-    help="Why did the network say A, not B? A word and a moving region, for any PyTorch video classifier.",
+    help="Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

@@ -36,8 +36,13 @@ def explain(
     from whytube.explainer.explain import explain as answer
     from whytube.explainer.explain import load_model
 
-    if save is not None and save.exists():
-        raise ArgumentError(f"{save} exists: choose another name for --save, or remove it")
+    for option, path in (("--save", save), ("--overlay", overlay)):
+        if path is not None and path.exists():
+            raise ArgumentError(f"{path} exists: choose another name for {option}, or remove it")
+    if overlay is not None and overlay.suffix != ".mp4":
+        raise ArgumentError(f"--overlay writes an .mp4, got {overlay.name}")
+    if model == "demo":
+        errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
     explainer = load_model(model, device=find_device(device))
     explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
     if save is not None:
@@ -57,15 +62,16 @@ def explain(
 
 def _show(explanation: Explanation) -> None:
     console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)
-    table = Table("word", "score", "frames", "seconds", "masked with", "p(A)", "p(B)", box=None, padding=(0, 2))
+    table = Table("", "word", "score", "frames", "seconds", "masked", "p(A)", "p(B)", box=None, padding=(0, 1))
     for reason in explanation.reasons:
         tube = reason.tube
         frames = f"{tube.frames[0]}-{tube.frames[-1]}" if len(tube) else "none"
         times = f"{tube.times[0]:.2f}-{tube.times[-1]:.2f}" if len(tube) and tube.times is not None else ""
         for row, evidence in enumerate(reason.evidence):
-            first = (reason.word, f"{reason.score:.2f}", frames, times) if row == 0 else ("", "", "", "")
-            a = f"{evidence.positive_before:.2f} -> {evidence.positive_after:.2f}"
-            b = f"{evidence.negative_before:.2f} -> {evidence.negative_after:.2f}"
+            mark = "✓" if reason.moved else ""
+            first = (mark, reason.word, f"{reason.score:.2f}", frames, times) if row == 0 else ("", "", "", "", "")
+            a = f"{evidence.positive_before:.2f}→{evidence.positive_after:.2f}"
+            b = f"{evidence.negative_before:.2f}→{evidence.negative_after:.2f}"
             table.add_row(*first, evidence.fill, a, b)
     if explanation.reasons:
         console.print(table)

@@ -151,8 +151,8 @@ def evaluate(
 
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
     """
+    from whytube.demo import print_results
     from whytube.evaluation.methods import Remembered, make_methods
-    from whytube.evaluation.page import results_page
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explainer.checkpoint import load_explainer
     from whytube.explainer.explain import load_model
@@ -178,7 +178,7 @@ def evaluate(
         )
     results["provenance"] |= {"model": Path(model).name, "data": Path(data).name}
     write_json(results, json_file)
-    console.print(results_page({data: results}), markup=False, highlight=False, soft_wrap=True)
+    print_results(results, console)
 
 
 def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:

@@ -65,6 +65,8 @@ def write_json(report: Mapping[str, Any], path: Path | None) -> None:
     """Write a file that appears only once it is whole."""
     if path is None:
         return
+    if path.suffix != ".json":
+        raise ArgumentError(f"--json writes a file that ends in .json, got {path.name}")
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
