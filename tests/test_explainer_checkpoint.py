@@ -51,6 +51,15 @@ def test_another_classifier_is_refused(path):
     with pytest.raises(ModelError, match="it explains other classes"):
         load_explainer(path, tiny_classifier(tuple(reversed(Tints.classes))))
     wide = tiny_classifier().__class__(Tints.classes, width=1 / 8, frames=2, size=(16, 16))
+    with pytest.raises(ModelError, match="it was trained for another classifier"):
+        load_explainer(path, wide)
+
+
+def test_scores_that_do_not_fit_the_maps_are_refused(path):
+    tensors, header = load_tensors(path, kind=KIND)
+    del header["classifier"]  # as files had it before there were fingerprints
+    save_tensors(path, tensors, header, kind=KIND)
+    wide = tiny_classifier().__class__(Tints.classes, width=1 / 8, frames=2, size=(16, 16))
     with pytest.raises(ModelError, match="it does not fit the classifier's maps"):
         load_explainer(path, wide)
 

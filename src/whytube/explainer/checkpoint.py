@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,6 +32,7 @@ def save_explainer(
     """Write an explainer, without its classifier."""
     header = {
         "objective": explainer.objective,
+        "classifier": fingerprint(explainer.classifier),
         "classes": list(explainer.classes),
         "attributes": list(explainer.attributes),
         "table": explainer.table.int().tolist(),
@@ -38,6 +40,15 @@ def save_explainer(
         "provenance": dict(provenance),
     }
     return save_tensors(path, explainer.scores.state_dict(), header, kind=KIND)
+
+
+def fingerprint(classifier: VideoClassifier) -> str:
+    """Tell classifiers apart by the last thing that training decides: the weights of the head."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(classifier.state_dict().items()):
+        if name.startswith("head."):
+            digest.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) -> Explainer:
@@ -52,6 +63,8 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
         raise ModelError(f"cannot use {path}: its header is damaged ({error})") from error
     if classes != classifier.classes:
         raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
+    if header.get("classifier") not in (None, fingerprint(classifier)):
+        raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
     scores = build_scores(classifier, len(attributes))
     try:
         scores.load_state_dict(tensors)
