@@ -115,7 +115,7 @@ class C3DResNet(VideoClassifier):
         }
 
     def for_inference(self) -> C3DResNet:
-        """Fold every normalisation into its convolution and lay channels last: several times faster on a CPU."""
+        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
         fast = copy.deepcopy(self).eval()
         pairs: list[tuple[nn.Module, str, str]] = [(fast, "stem", "norm")]
         pairs += [(block, f"conv{i}", f"norm{i}") for block in fast.blocks for i in (1, 2)]
