@@ -22,7 +22,7 @@ VERIFYING_FILL = "zero"
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
 NEARLY = 0.5
-"""A tube may stand for a word when it scores at least this share of the word's best tube; of 0, .5, .7, .85 on 72 val clips."""
+"""Share of its word's best score that a tube must reach to stand for it; chosen of 0, .5, .7, .85 on 72 val clips."""
 
 
 @dataclass(frozen=True, eq=False)
