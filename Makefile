@@ -45,8 +45,7 @@ bench: $(READY) ## Measure the layer and the explainer's training step on this m
 	$(BIN)/whytube bench train
 
 results: $(READY) ## Write docs/results.md from the files under results/
-	$(BIN)/python -c "from pathlib import Path; from whytube.evaluation.page import read_results, results_page; \
-	  Path('docs/results.md').write_text(results_page(read_results('results')))"
+	$(BIN)/whytube results page results --out docs/results.md
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -5,6 +5,7 @@ ask.py       explain, report, demo
 learn.py     train, evaluate
 data.py      data export, data check
 bench.py     bench subpath, bench train
+results.py   results pool, results curves, results page
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import typer
 from rich.console import Console
 
 import whytube
-from whytube.cli import ask, bench, data, learn
+from whytube.cli import ask, bench, data, learn, results
 from whytube.errors import WhytubeError
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ app.command("evaluate")(learn.evaluate)
 app.add_typer(learn.train, name="train")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.add_typer(results.app, name="results")
 
 
 def main() -> None:

@@ -92,11 +92,14 @@ def train_explainer(
     out: Out,
     classifier: Annotated[str | None, typer.Option(help="By default classifier.safetensors in --out.")] = None,
     data: Data = "world",
-    objective: Annotated[str, typer.Option(help="paper, two-sided or ours.")] = "ours",
+    objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
     recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
+    permuted_table: Annotated[
+        bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
+    ] = False,
     device: Device = "auto",
     seed: Seed = 0,
     resume: Resume = False,
@@ -108,6 +111,7 @@ def train_explainer(
     """
     from whytube.checks import unknown_name
     from whytube.classifiers.checkpoint import load_classifier
+    from whytube.data.source import PermutedTable
     from whytube.training.explainer import EXPLAINER_RECIPES, fit_explainer
     from whytube.versions import provenance
 
@@ -117,6 +121,8 @@ def train_explainer(
     model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
+    if permuted_table:
+        source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
     with training_bar(how.steps) as progress:
         _, history = fit_explainer(
             model,
@@ -138,7 +144,10 @@ def evaluate(
     data: Data = "world",
     count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
     negatives: Annotated[int, typer.Option(help="Most probable negative classes to ask about.")] = 3,
-    other: Annotated[list[Path] | None, typer.Option("--with", help="Further explainers of the classifier.")] = None,
+    other: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="A further explainer of the classifier: its file, or NAME=FILE to call it NAME."),
+    ] = None,
     peers: Annotated[
         str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
     ] = "grad-cam,centre,detector-box,true-box,random-tube,random-attribute,shuffled-attributes",
@@ -152,7 +161,7 @@ def evaluate(
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
     """
     from whytube.demo import print_results
-    from whytube.evaluation.methods import Remembered, make_methods
+    from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explainer.checkpoint import load_explainer
     from whytube.explainer.explain import load_model
@@ -162,7 +171,11 @@ def evaluate(
     classifier = explainer.classifier
     source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
     own = Remembered(explainer)
-    methods: list[Any] = [own, *(load_explainer(path, classifier).to(where) for path in other or [])]
+    methods: list[Any] = [own]
+    for text in other or []:
+        name, equals, path = text.rpartition("=")
+        further = load_explainer(path, classifier).to(where)
+        methods.append(Called(further, name) if equals else further)
     methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
     with progress_bar("evaluating") as progress:
         results = run_suite(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 
 from whytube.checks import check_int, fail
@@ -67,6 +68,29 @@ class PlainBatch:
     clips: torch.Tensor
     labels: torch.Tensor
     attributes: torch.Tensor
+
+
+class PermutedTable:
+    """A source whose classes have exchanged their attributes: a control that no explanation may survive.
+
+    Every class gets the row of another one, and a clip the row of its class, so that words still tell the classes apart
+    and are all wrong. Only the source's clips and labels stay as they are.
+    """
+
+    def __init__(self, source: Source, *, seed: int = 0) -> None:
+        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(source.classes)))
+        other = torch.empty_like(order).scatter(0, order, order.roll(1))  # one round trip, so that no class stays
+        self.source, self.table = source, source.table[other]
+        self.classes, self.attributes = source.classes, source.attributes
+
+    def count(self, split: str) -> int | None:
+        """Return how many clips a split has."""
+        return self.source.count(split)
+
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> PlainBatch:
+        """Return the source's clips with the exchanged attributes of their classes."""
+        batch = self.source.batch(split, indices, device)
+        return PlainBatch(batch.clips, batch.labels, self.table.to(device)[batch.labels])
 
 
 class Kept:

@@ -10,6 +10,7 @@ import torch
 from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
 from whytube.explainer.forms import Forms
+from whytube.explainer.objective import find_objective
 from whytube.explainer.regions import Question, Regions, box_masks, listed
 from whytube.explainer.scores import Scores
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
@@ -30,7 +31,7 @@ class Explainer:
     """Explains `classifier` in the words of `attributes`.
 
     table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
-    also decides how a question is answered: "ours" verifies its candidates with the classifier.
+    also decides how a question is answered: those that `verify` compare their candidates with the classifier.
     """
 
     classifier: VideoClassifier
@@ -80,7 +81,7 @@ class Explainer:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
         check_int(k, "k", 1)
-        if self.objective == "ours":
+        if find_objective(self.objective).verify:
             return self._verified(question, k)
         maps = self.scores.normalise(question.features.maps)
         parts = [self._ranked(question, maps, b, k) for b in range(len(question.clips))]

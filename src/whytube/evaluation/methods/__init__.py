@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whytube.checks import unknown_name
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
-from whytube.evaluation.methods.controls import RandomTube, RandomWord, Remembered, ShuffledWords
+from whytube.evaluation.methods.controls import Called, RandomTube, RandomWord, Remembered, ShuffledWords
 from whytube.evaluation.methods.grad_cam import GradCam
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTROLS",
     "METHODS",
+    "Called",
     "Centre",
     "DetectorBox",
     "GradCam",

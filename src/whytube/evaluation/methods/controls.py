@@ -39,6 +39,18 @@ class Remembered:
 
 
 @dataclass(frozen=True, eq=False)
+class Called:
+    """A method under another name, where two have the same."""
+
+    method: Method
+    name: str
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer as the method does."""
+        return self.method(question, k)
+
+
+@dataclass(frozen=True, eq=False)
 class RandomTube:
     """A box that drifts at random, with a random word of the positive class.
 

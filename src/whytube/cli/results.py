@@ -1,0 +1,84 @@
+"""`whytube results`: what `evaluate --json` and `train --json` wrote, put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from whytube.cli.options import JsonFile, console, write_json
+from whytube.errors import ArgumentError
+
+app = typer.Typer(help="Put results together: over seeds, as curves, as a page.", no_args_is_help=True)
+
+Files = Annotated[list[Path], typer.Argument(help="Files that --json wrote.")]
+
+
+@app.command("pool")
+def pool(files: Files, json_file: JsonFile = None) -> None:
+    """Average results of `evaluate` over seeds; intervals then say what another training run would give.
+
+    Example: `whytube results pool seed0.json seed1.json seed2.json --json results/world.json`
+    """
+    from whytube.demo import print_results
+    from whytube.evaluation.intervals import over_seeds
+
+    pooled = over_seeds([_read(path, "methods") for path in files])
+    write_json(pooled, json_file)
+    print_results(pooled, console)
+
+
+@app.command("curves")
+def curves(
+    runs: Annotated[list[str], typer.Argument(help="TITLE=FILE, a file that `train --json` wrote.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Put the loss curves of training runs side by side.
+
+    Example: `whytube results curves ours=ours.json paper=paper.json --json curves.json`
+    """
+    from whytube.evaluation.page import number, table
+
+    found: dict[str, Any] = {}
+    for text in runs:
+        title, equals, path = text.rpartition("=")
+        if not equals:
+            raise ArgumentError(f"expected TITLE=FILE, got {text!r}")
+        found[title] = _read(Path(path), "history")
+    losses = {
+        title: [{"step": record["step"], "loss": record["loss"]} for record in run["history"]["records"]]
+        for title, run in found.items()
+    }
+    write_json({"curves": losses, "provenance": {t: run["provenance"] for t, run in found.items()}}, json_file)
+    rows = [(t, number(records[0]["loss"]), number(records[-1]["loss"])) for t, records in losses.items()]
+    typer.echo(table(("run", "first loss", "last loss"), rows))
+
+
+@app.command("page")
+def page(
+    folder: Annotated[Path, typer.Argument(help="Folder of results, each a file that `evaluate --json` wrote.")],
+    out: Annotated[Path, typer.Option(help="The Markdown file to write.")],
+) -> None:
+    """Write results as a page, the paper's numbers beside them.
+
+    Example: `whytube results page results --out docs/results.md`
+    """
+    from whytube.evaluation.page import read_results, results_page
+
+    found = read_results(folder)
+    if not found:
+        raise ArgumentError(f"there is no .json file in {folder}: write one with `whytube evaluate --json`")
+    out.write_text(results_page(found), encoding="utf-8")
+    console.print(f"{out}: {len(found)} results")
+
+
+def _read(path: Path, part: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"cannot read {path}: {error}") from error
+    if not isinstance(found, dict) or part not in found:
+        raise ArgumentError(f"cannot use {path}: it holds no {part!r}, so --json of another command wrote it")
+    return found

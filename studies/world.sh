@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The study of the embedded world behind results/world.json, results/world-fc*.json and results/explainer-curves.json:
+# the paper's network at full size with one to three fc layers, three seeds each; the paper's objective, ours and its
+# controls. Several runs share the GPU. Usage: studies/world.sh OUT
+set -euo pipefail
+out=${1:?usage: studies/world.sh OUT}
+read -ra whytube <<<"${WHYTUBE:-whytube}"
+preset=${PRESET:-c3d-resnet}
+clips=${CLIPS:-19200}
+words=${EXPLAINER_CLIPS:-6000}
+count=${COUNT:-192}
+read -ra seeds <<<"${SEEDS:-0 1 2}"
+read -ra layers <<<"${FC:-1 2 3}"
+mkdir -p "$out"
+
+explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
+    "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective "$2" --seed "$3" --out "$1/$4" \
+        --recipe converging --clips "$words" --distinct 2000 "${@:5}"
+}
+
+network() { # SEED FC: a classifier with its explainers, judged
+    local dir=$out/fc$2-seed$1 more=()
+    "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
+        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --json "$dir/classifier.json"
+    explainer "$dir" ours "$1" .
+    explainer "$dir" paper "$1" paper
+    more+=(--with "$dir/paper/explainer.safetensors")
+    if [ "$2" = 1 ]; then
+        explainer "$dir" two-sided "$1" two-sided
+        explainer "$dir" ours+class "$1" ours+class
+        explainer "$dir" ours "$1" permuted --permuted-table
+        more+=(--with "$dir/two-sided/explainer.safetensors" --with "$dir/ours+class/explainer.safetensors"
+            --with "permuted-table=$dir/permuted/explainer.safetensors")
+    fi
+    "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --json "$dir.json"
+}
+
+curves() { # the losses of the objectives on the shipped classifier
+    local dir=$out/curves
+    small() { # NAME OBJECTIVE RECIPE CLIPS
+        "${whytube[@]}" train explainer --classifier demo --objective "$2" --recipe "$3" --clips "$4" \
+            --out "$dir/$1" --json "$dir/$1.json"
+    }
+    small ours ours converging "${CURVE_CLIPS:-30000}"
+    small ours+class ours+class converging "${CURVE_CLIPS:-30000}"
+    small two-sided two-sided converging "${CURVE_CLIPS:-15000}"
+    small paper paper converging "${CURVE_CLIPS:-15000}"
+    small paper-recipe paper paper "${CURVE_CLIPS:-1500}"
+    "${whytube[@]}" results curves "paper objective, paper recipe (SGD, 0.1)=$dir/paper-recipe.json" \
+        "paper objective, converging recipe=$dir/paper.json" "two-sided objective, converging recipe=$dir/two-sided.json" \
+        "ours, converging recipe=$dir/ours.json" "ours+class, converging recipe=$dir/ours+class.json" \
+        --json "$out/explainer-curves.json"
+}
+
+[[ " ${layers[*]} " != *" 1 "* ]] || curves >"$out/curves.log" 2>&1 &
+for fc in "${layers[@]}"; do
+    running=()
+    for seed in "${seeds[@]}"; do
+        network "$seed" "$fc" >"$out/fc$fc-seed$seed.log" 2>&1 &
+        running+=($!)
+    done
+    wait "${running[@]}"
+    files=("${seeds[@]/#/$out/fc$fc-seed}")
+    name=world
+    [ "$fc" = 1 ] || name=world-fc$fc
+    "${whytube[@]}" results pool "${files[@]/%/.json}" --json "$out/$name.json"
+done
+wait
