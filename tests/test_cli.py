@@ -115,6 +115,19 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     found = json.loads(out.read_text())
     assert set(found["methods"]) == {"two-sided", "centre", "random-tube"}
     assert 0 <= found["methods"]["centre"]["negative_class_accuracy"]["top3"] <= 1
+    permuted = tmp_path / "permuted"
+    words = ("--classifier", model / "classifier.safetensors", "--data", data, "--out", permuted, "--device", "cpu")
+    result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--json", tmp_path / "permuted.json")
+    assert result.returncode == 0, result.stderr
+    words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
+    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--json", out)
+    assert result.returncode == 0, result.stderr
+    assert set(json.loads(out.read_text())["methods"]) == {"two-sided", "permuted", "centre"}
+    pooled, curves = tmp_path / "pooled.json", tmp_path / "curves.json"
+    assert run("results", "pool", out, out, "--json", pooled).returncode == 0
+    assert json.loads(pooled.read_text())["provenance"]["seed"] == [0, 0]
+    assert run("results", "curves", f"permuted={tmp_path / 'permuted.json'}", "--json", curves).returncode == 0
+    assert json.loads(curves.read_text())["provenance"]["permuted"]["table"] == "permuted"
 
 
 @pytest.mark.parametrize(("name", "module"), [("subpath", subpath), ("train", train)])
@@ -138,6 +151,18 @@ def test_bench_prints_a_table_and_writes_json(name, module, tmp_path):
 def test_documented_tables_come_from_results(page, name, module):
     report = json.loads((ROOT / "results" / f"{name}.json").read_text())
     assert module.table(report) in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+def test_results_refuse_what_is_none(tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    for words, message in (
+        (("pool", tmp_path / "other.json"), "it holds no 'methods'"),
+        (("curves", tmp_path / "other.json"), "expected TITLE=FILE"),
+        (("page", tmp_path / "empty", "--out", tmp_path / "page.md"), "there is no .json file"),
+    ):
+        result = run("results", *words)
+        assert result.returncode == 2
+        assert message in result.stderr.replace("\n", " ")
 
 
 def test_the_results_page_is_generated():

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toy_source import Tints
-from whytube.data.source import Kept, Source, clips_to_take
+from whytube.data.source import Kept, PermutedTable, Source, clips_to_take
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 
@@ -38,3 +38,16 @@ def test_how_many_clips_to_take():
         clips_to_take(Tints(), "test", None)
     with pytest.raises(ArgumentError, match="`count` must be an integer of at least 1, got 0"):
         clips_to_take(Tints(0), "test", None)
+
+
+def test_a_permuted_table_gives_every_class_the_words_of_another():
+    source = World(size=32)
+    permuted = PermutedTable(source, seed=0)
+    rows, mine = source.table.tolist(), permuted.table.tolist()
+    assert sorted(mine) == sorted(rows)
+    assert all(own != other for own, other in zip(rows, mine, strict=True))
+    theirs, batch = source.batch("train", [5, 2]), permuted.batch("train", [5, 2])
+    assert torch.equal(batch.clips, theirs.clips)
+    assert torch.equal(batch.labels, theirs.labels)
+    assert torch.equal(batch.attributes, permuted.table[theirs.labels])
+    assert permuted.count("train") is None

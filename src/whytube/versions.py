@@ -39,9 +39,11 @@ def provenance(device: torch.device, *, seed: int | None = None) -> dict[str, An
 def commit() -> str | None:
     """Name the source tree's commit, with "+" when files differ from it; None outside a checkout.
 
-    A copy of the tree without its history may say where it came from in WHYTUBE_COMMIT.
+    WHYTUBE_COMMIT overrules: a copy of the tree, with an older history or none, may say there where it came from.
     """
-    here = Path(__file__).parent
+    said, here = os.environ.get("WHYTUBE_COMMIT"), Path(__file__).parent
+    if said:
+        return said
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
@@ -50,4 +52,4 @@ def commit() -> str | None:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # else this is somebody else's repository
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("WHYTUBE_COMMIT")
+        return None

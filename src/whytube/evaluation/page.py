@@ -20,6 +20,9 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 }
 """Tables 2 to 4 of the paper: top-3 negative class accuracy with 1 to 3 fc layers, p(A) falling, concept accuracy."""
 
+_BESIDE = ("centre", "detector-box", "paper", "ours", "grad-cam")
+"""What stands beside the published baselines and the published method; every other method is in its run's table."""
+
 _INTRODUCTION = """\
 # Results
 
@@ -49,7 +52,7 @@ How to read the figures:
 def read_results(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """Read every JSON file of a folder, by its name without the ending."""
     found = {}
-    for path in sorted(Path(folder).glob("*.json")):
+    for path in sorted(Path(folder).glob("*.json"), key=lambda path: path.stem):
         try:
             found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -76,26 +79,30 @@ def _beside(runs: Mapping[str, Mapping[str, Any]]) -> str:
         for (data, kind), paper in PUBLISHED.items()
     ]
     for name, run in runs.items():
-        for method, found in run["methods"].items():
+        for method, found in ((m, run["methods"][m]) for m in _BESIDE if m in run["methods"]):
             top3, drop = with_interval(found, "negative_class_accuracy", "top3"), with_interval(found, "positive_drop")
             rows.append((f"`{method}`", name, top3, drop, _numbers(found["concept_accuracy"].values())))
     return table(head, rows)
 
 
 def _fc_study(runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """Table 4 of the paper and our classifiers that have the same choice; empty where they are all alike."""
-    ours: dict[str, dict[int, str]] = {}
+    """Table 4 of the paper beside our classifiers that differ in nothing else; empty where there are none."""
+    families: dict[str, dict[int, Mapping[str, Any]]] = {}
     for run in runs.values():
-        layers = run["classifier"].get("settings", {}).get("fc_layers")
-        for method, found in run["methods"].items() if layers else ():
-            ours.setdefault(f"`{method}`", {})[layers] = with_interval(found, "negative_class_accuracy", "top3")
-    if len({layers for cells in ours.values() for layers in cells}) < 2:
+        settings = dict(run["classifier"].get("settings", {}))
+        layers = settings.pop("fc_layers", None)
+        if layers:
+            families.setdefault(json.dumps(settings, sort_keys=True), {})[layers] = run["methods"]
+    study = max(families.values(), key=len, default={})
+    if len(study) < 2:
         return ""
     rows = [
         (f"{kind} (published, {data})", *(number(value) for value in paper["fc"]))
         for (data, kind), paper in PUBLISHED.items()
     ]
-    rows += [(method, *(cells.get(layers, "-") for layers in (1, 2, 3))) for method, cells in ours.items()]
+    for method in (m for m in (*_BESIDE, "random-tube", "true-box") if all(m in found for found in study.values())):
+        cells = {n: with_interval(found[method], "negative_class_accuracy", "top3") for n, found in study.items()}
+        rows.append((f"`{method}`", *(cells.get(layers, "-") for layers in (1, 2, 3))))
     return table(("method", "fc1", "fc2", "fc3"), rows)
 
 
@@ -103,6 +110,8 @@ def _about(run: Mapping[str, Any]) -> str:
     settings, classifier = run["provenance"].get("settings", {}), run["classifier"]
     data = f"`{settings['data']}`, " if "data" in settings else ""
     others = classifier.get("classes", 0) - 1
+    seeds = run["provenance"].get("seed")
+    data += f"{len(seeds)} seeds of " if isinstance(seeds, list) else ""
     chance = f" Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}." if others > 0 else ""
     return (
         f"{data}{settings.get('clips', '?')} {settings.get('split', 'test')} clips, the "
