@@ -25,6 +25,7 @@ LEVELS = (
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.
 ONLY_IN = {
     "av": "video/",
+    "cv2": "video/opencv.py",
     "numba": "subpath/cpu.py",
     "triton": "subpath/cuda.py",
     "typer": "cli/",

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from whytube.training.augment import erase_randomly, flip_randomly, sided_words
+from whytube.training.augment import (
+    crop_randomly,
+    erase_randomly,
+    flip_randomly,
+    hasten_randomly,
+    light_randomly,
+    sided_words,
+)
 
 AREA = (0.02, 0.25)
 
@@ -81,3 +88,36 @@ def test_the_world_has_no_sides():
 
     world = World(size=32)
     assert sided_words((*world.classes, *world.attributes)) == ()
+
+
+def test_a_crop_is_a_part_of_the_frame_at_its_size():
+    ramp = torch.linspace(0, 1, 24).expand(50, 3, 4, 32, 24)  # x itself, so that values say where pixels came from
+    cropped = crop_randomly(ramp, area=0.25, rng=np.random.default_rng(0))
+    assert cropped.shape == ramp.shape
+    reach = (cropped[..., -1] - cropped[..., 0])[:, 0, 0, 0]
+    assert reach.min() > 0.4, "half of the width at least, but for the change of shape"
+    assert reach.max() <= 1
+    assert reach.std() > 0.05
+    assert torch.equal(cropped[:, :, 0], cropped[:, :, 3]), "all frames are cut alike"
+    whole = crop_randomly(ramp, area=1.0, rng=np.random.default_rng(0))
+    assert ((whole[..., -1] - whole[..., 0]) > 0.85).all()
+
+
+def test_a_stretch_of_time_is_in_order_and_long_enough():
+    frames = torch.arange(16.0).view(1, 1, 16, 1, 1).expand(60, 3, 16, 2, 2)
+    shown = hasten_randomly(frames, span=0.5, rng=np.random.default_rng(0))[:, 0, :, 0, 0]
+    steps = shown.diff(dim=1)
+    assert ((steps == 0) | (steps == 1)).all()
+    reach = shown[:, -1] - shown[:, 0]
+    assert reach.min() >= 7
+    assert len(reach.unique()) > 4
+    assert torch.equal(hasten_randomly(frames, span=1.0, rng=np.random.default_rng(0)), frames)
+
+
+def test_light_stays_within_its_strength(clips):
+    lit = light_randomly(clips, strength=0.3, rng=np.random.default_rng(0))
+    ratio = lit.mean((1, 2, 3, 4)) / clips.mean((1, 2, 3, 4))
+    assert ratio.min() > 0.65
+    assert ratio.max() < 1.35
+    assert ratio.std() > 0.05
+    torch.testing.assert_close(light_randomly(clips, strength=0.0, rng=np.random.default_rng(0)), clips)

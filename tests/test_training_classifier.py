@@ -51,7 +51,8 @@ def test_it_learns_and_keeps_the_curve():
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer):
-    recipe = replace(QUICK, clips=120, optimizer=optimizer, distinct=30, flip=0.5)
+    changes = {"flip": 0.5, "crop": 0.5, "span": 0.5, "light": 0.2, "head_lr": 3.0}
+    recipe = replace(QUICK, clips=120, optimizer=optimizer, distinct=30, **changes)
     whole = tiny()
     straight = fit_classifier(whole, Tints(), recipe, report_every=2, out_dir=tmp_path / "whole")
     with pytest.raises(InterruptionError):
@@ -136,3 +137,8 @@ def test_wrong_arguments():
         fit_classifier(tiny(), Tints(0), QUICK)
     with pytest.raises(ArgumentError, match="`report_every` must be an integer of at least 1, got 0"):
         fit_classifier(tiny(), Tints(), QUICK, report_every=0)
+
+
+def test_a_network_without_stages_says_so():
+    with pytest.raises(ArgumentError, match="c3d-resnet has no stages to freeze, such as 'Mixed_4b'"):
+        fit_classifier(tiny(), Tints(), replace(QUICK, clips=12, freeze="Mixed_4b"))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from whytube.checks import check_int, check_tensor, fail, shape_of, unknown_name
+from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,6 +69,10 @@ class VideoClassifier(nn.Module, ABC):
     def for_inference(self) -> VideoClassifier:
         """Return a network that answers the same, perhaps faster, and is not trained or saved any more."""
         return self.eval()
+
+    def freeze_below(self, stage: str) -> None:
+        """Train only from a stage on, where the network has named stages."""
+        raise ArgumentError(f"{self.architecture} has no stages to freeze, such as {stage!r}: leave `freeze` empty")
 
     def class_index(self, name: str) -> int:
         """Place of a class in the logits."""

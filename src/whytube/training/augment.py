@@ -1,4 +1,4 @@
-"""Clips as a network should also know them: with a tube erased, or mirrored."""
+"""Clips as a network should also know them: with a tube erased, mirrored, nearer, faster, in another light."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn.functional import affine_grid, grid_sample
 
 from whytube.tubes import FILLS, Tube, erase, random_tube, tube_mask
 
@@ -45,6 +46,40 @@ def flip_randomly(clips: torch.Tensor, *, probability: float, rng: np.random.Gen
     """Mirror some clips (B, 3, T, H, W) left to right."""
     chosen = torch.from_numpy(rng.random(len(clips)) < probability).to(clips.device)
     return torch.where(chosen[:, None, None, None, None], clips.flip(-1), clips)
+
+
+def crop_randomly(clips: torch.Tensor, *, area: float, rng: np.random.Generator) -> torch.Tensor:
+    """Cut a random box out of every clip (B, 3, T, H, W), the same in all its frames, and bring it to the full size.
+
+    area: smallest share of the frame that is kept. The box's shape differs from the frame's by up to a fifth.
+    """
+    batch, channels, frames, height, width = clips.shape
+    share = np.sqrt(rng.uniform(area, 1, size=batch))
+    shape = np.exp(rng.uniform(-1, 1, size=batch) * 0.5 * np.log(1.2))
+    sides = np.minimum(np.stack([share * shape, share / shape], 1), 1)  # of x and y, in [-1, 1] coordinates
+    middles = rng.uniform(-1, 1, size=(batch, 2)) * (1 - sides)
+    theta = np.zeros((batch, 2, 3))
+    theta[:, 0, 0], theta[:, 1, 1], theta[:, :, 2] = sides[:, 0], sides[:, 1], middles
+    grid = affine_grid(torch.from_numpy(theta).to(clips), [batch, 1, height, width], align_corners=False)
+    moved = grid_sample(clips.flatten(1, 2), grid, padding_mode="border", align_corners=False)
+    return moved.view(batch, channels, frames, height, width)
+
+
+def hasten_randomly(clips: torch.Tensor, *, span: float, rng: np.random.Generator) -> torch.Tensor:
+    """Show a random stretch of every clip (B, 3, T, H, W) in its place, frames repeated; span: its smallest share."""
+    frames = clips.shape[2]
+    share = rng.uniform(span, 1, size=(len(clips), 1))
+    start = rng.uniform(0, 1, size=(len(clips), 1)) * (1 - share)
+    steps = ((start + share * (np.arange(frames) + 0.5) / frames) * frames).astype(np.int64)
+    index = torch.from_numpy(steps).to(clips.device)[:, None, :, None, None]
+    return clips.gather(2, index.expand(clips.shape))
+
+
+def light_randomly(clips: torch.Tensor, *, strength: float, rng: np.random.Generator) -> torch.Tensor:
+    """Change brightness and contrast of every clip (B, 3, T, H, W) by up to `strength`."""
+    drawn = torch.from_numpy(rng.uniform(1 - strength, 1 + strength, size=(2, len(clips), 1, 1, 1, 1))).to(clips)
+    middle = clips.mean((1, 2, 3, 4), keepdim=True)
+    return ((clips - middle) * drawn[0] + middle * drawn[1]).clamp(0, 1)
 
 
 def sided_words(names: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,14 @@ from whytube.checks import check_int, fail
 from whytube.classifiers.checkpoint import save_classifier
 from whytube.data.source import Kept
 from whytube.errors import ModelError
-from whytube.training.augment import erase_randomly, flip_randomly, sided_words
+from whytube.training.augment import (
+    crop_randomly,
+    erase_randomly,
+    flip_randomly,
+    hasten_randomly,
+    light_randomly,
+    sided_words,
+)
 from whytube.training.evaluate import evaluate_classifier
 from whytube.training.history import History, Record
 from whytube.training.state import FILE, describe, load_state, save_state
@@ -87,7 +94,9 @@ class _Run:
             raise fail("model", f"for the classes of the source, {source.classes[:3]}...", f"{model.classes[:3]}...")
         self.recipe, self.device, self.source = recipe, device, source
         self.model = _lay_out(model.to(device), torch.channels_last_3d)
-        self.optimizer = recipe.build_optimizer(model.parameters())
+        if recipe.freeze:
+            model.freeze_below(recipe.freeze)
+        self.optimizer = recipe.build_optimizer(_groups(model, recipe.head_lr))
         self.step, self.history = 0, History()
         self.train: Source = source
         if recipe.distinct is not None:
@@ -124,7 +133,7 @@ class _Run:
         """Take one step; return loss and share of hits, (2,), still on the device."""
         recipe = self.recipe
         for group in self.optimizer.param_groups:
-            group["lr"] = recipe.lr_at(self.step)
+            group["lr"] = recipe.lr_at(self.step) * group["factor"]
         clips, labels = self._batch()
         mixed = recipe.precision == "bfloat16" and self.device.type == "cuda"
         with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
@@ -137,12 +146,15 @@ class _Run:
         return torch.stack([loss.detach(), (logits.detach().argmax(1) == labels).float().mean()])
 
     def _batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the clips (B, 3, T, H, W) and labels (B,) of this step, with their tubes erased."""
+        """Return the clips (B, 3, T, H, W) and labels (B,) of this step, changed at random as the recipe says."""
         recipe = self.recipe
         indices = batch_indices(self.step, recipe.batch_size, count=self.count, seed=recipe.seed)
         batch = self.train.batch("train", indices, self.device)
         rng = np.random.default_rng([recipe.seed, self.step, 1])
         clips = flip_randomly(batch.clips, probability=self.flip, rng=rng) if self.flip else batch.clips
+        clips = hasten_randomly(clips, span=recipe.span, rng=rng) if recipe.span < 1 else clips
+        clips = crop_randomly(clips, area=recipe.crop, rng=rng) if recipe.crop < 1 else clips
+        clips = light_randomly(clips, strength=recipe.light, rng=rng) if recipe.light else clips
         clips = erase_randomly(clips, probability=recipe.erase_at(self.step), area=recipe.erase_area, rng=rng)
         return clips, batch.labels
 
@@ -154,6 +166,15 @@ def batch_indices(step: int, batch_size: int, *, count: int | None, seed: int) -
         return places
     orders = {turn: np.random.default_rng([seed, turn, 0]).permutation(count) for turn in {p // count for p in places}}
     return [int(orders[place // count][place % count]) for place in places]
+
+
+def _groups(model: VideoClassifier, head_factor: float) -> list[dict[str, Any]]:
+    """Parameters that are trained: the body, and the head with its own factor of the learning rate."""
+    sides: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            sides[name.startswith("head.")].append(parameter)
+    return [{"params": side, "factor": f} for side, f in zip(sides, (1.0, head_factor), strict=True) if side]
 
 
 def _lay_out(model: VideoClassifier, layout: torch.memory_format) -> VideoClassifier:

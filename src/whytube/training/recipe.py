@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,7 +28,11 @@ class Recipe:
     zero. Before it the rate rises from zero over the `warmup` fraction of the run.
     erase: probability that a random tube of a clip is erased, of `erase_area` (fractions of the frame), so that a
     masked clip is a fair question; it rises from zero over the first half of the run, so that whole clips are learnt
-    first. flip: probability of a mirrored clip; never used where a word means left or right.
+    first. flip: probability of a mirrored clip; never used where a word means left or right. crop: smallest share of
+    the frame that a random crop keeps. span: smallest share of the clip's time that a random stretch keeps. light: how
+    much brightness and contrast change at most.
+    freeze: stage of a pretrained network before which nothing is trained, "" to train all. head_lr: factor of the rate
+    for the layers that belong to the classes, which start from nothing.
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
     """
 
@@ -45,6 +49,11 @@ class Recipe:
     erase: float = 0.0
     erase_area: tuple[float, float] = (0.02, 0.25)
     flip: float = 0.0
+    crop: float = 1.0
+    span: float = 1.0
+    light: float = 0.0
+    freeze: str = ""
+    head_lr: float = 1.0
     precision: str = "float32"
     seed: int = 0
 
@@ -57,8 +66,10 @@ class Recipe:
         check_choice(self.optimizer, "optimizer", OPTIMIZERS)
         check_choice(self.schedule, "schedule", SCHEDULES)
         check_choice(self.precision, "precision", PRECISIONS)
-        for name in ("lr", "momentum", "weight_decay", "warmup", "label_smoothing", "erase", "flip"):
-            _check_number(getattr(self, name), name, high=math.inf if name in ("lr", "weight_decay") else 1.0)
+        for name in ("lr", "weight_decay", "head_lr"):
+            _check_number(getattr(self, name), name, high=math.inf)
+        for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light"):
+            _check_number(getattr(self, name), name, high=1.0)
         low, high = self.erase_area
         if not 0 < low <= high <= 1:
             raise fail("erase_area", "two fractions of the frame, the smaller first", self.erase_area)
@@ -84,8 +95,8 @@ class Recipe:
         """Return the probability of erasing at a step, counted from 0."""
         return self.erase * min(1.0, 2 * step / self.steps)
 
-    def build_optimizer(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        """Build the optimizer; `momentum` is beta 1 of AdamW."""
+    def build_optimizer(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
+        """Build the optimizer of parameters or groups of them; `momentum` is beta 1 of AdamW."""
         if self.optimizer == "sgd":
             return torch.optim.SGD(parameters, self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         return torch.optim.AdamW(parameters, self.lr, betas=(self.momentum, 0.999), weight_decay=self.weight_decay)

@@ -14,6 +14,7 @@ from whytube.errors import VideoError
 from whytube.video.clip import Clip, VideoInfo, check_sampling, check_size, sample_indices, window_indices
 from whytube.video.decode import ContainerSource
 from whytube.video.frames import SEQ_MAGIC, open_folder, open_seq
+from whytube.video.opencv import read_clip_opencv, stands_in
 from whytube.video.picture import EndedEarlyError, Shot, Source, ToRGB, displayed_size, reason, require_av
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def read_clip(
     salvage: use what decodes of a damaged file, instead of a VideoError; indices then count the frames that decode.
     """
     check_sampling(frames=frames, sampling=sampling, stride=stride)
+    if stands_in():
+        wanted = None if size is None else check_size(size, "size")
+        return read_clip_opencv(path, frames=frames, size=wanted, sampling=sampling, stride=stride)
     source, convert = _open(path, salvage=salvage), ToRGB(None if size is None else check_size(size, "size"))
     total = source.count
     while True:

@@ -1,0 +1,69 @@
+"""Clips through OpenCV, for machines that have it and not PyAV (GPU images often do): video files only.
+
+OpenCV passes over damage in silence and knows no time stamps to rely on; where PyAV is installed it is not used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from whytube.errors import VideoError
+from whytube.video.clip import Clip, sample_indices
+from whytube.video.picture import ASSUMED_FPS
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+
+def stands_in() -> bool:
+    """Whether OpenCV is here and PyAV is not."""
+    return importlib.util.find_spec("av") is None and importlib.util.find_spec("cv2") is not None
+
+
+def read_clip_opencv(
+    path: str | os.PathLike[str], *, frames: int, size: tuple[int, int] | None, sampling: str, stride: int
+) -> Clip:
+    """Read a clip as `read_clip` does; the whole file is decoded, times are frame number over frame rate."""
+    import cv2
+
+    place = Path(path)
+    if not place.is_file():
+        raise VideoError(f"no video file {place}; without PyAV only video files are read: pip install av")
+    capture = cv2.VideoCapture(str(place))
+    try:
+        fps = capture.get(cv2.CAP_PROP_FPS)
+        pictures: list[NDArray[np.uint8]] = []
+        while True:
+            there, picture = capture.read()
+            if not there:
+                break
+            pictures.append(np.asarray(picture, dtype=np.uint8))
+    finally:
+        capture.release()
+    if not pictures:
+        raise VideoError(f"{place} is not a video that OpenCV can read. Convert it to H.264 mp4, or pip install av")
+    indices = sample_indices(len(pictures), frames=frames, sampling=sampling, stride=stride)
+    own = pictures[0].shape[:2]
+    height, width = own if size is None else size
+    shrinking = height * width < own[0] * own[1]
+    sized = {
+        index: cv2.resize(
+            pictures[index], (width, height), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_LINEAR
+        )
+        for index in set(indices.tolist())
+    }
+    stacked = np.stack([sized[index][:, :, ::-1] for index in indices.tolist()])  # OpenCV's pixels are BGR
+    return Clip(
+        frames=torch.from_numpy(stacked).permute(3, 0, 1, 2).float().div_(255.0),
+        indices=indices,
+        times=indices / (fps if 0 < fps < 1e4 else ASSUMED_FPS),
+        size=(int(own[0]), int(own[1])),
+        source=str(path),
+    )

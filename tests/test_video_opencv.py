@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+import torch
+
+from whytube.data.world import World
+from whytube.errors import VideoError
+from whytube.video import read as reading
+from whytube.video import read_clip, write_video
+from whytube.video.opencv import read_clip_opencv, stands_in
+
+pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return write_video(tmp_path_factory.mktemp("video") / "clip.mp4", World(size=96).batch("test", [0]).clips[0], 8.0)
+
+
+@pytest.mark.parametrize("size", [None, (48, 64), (128, 128)])
+@pytest.mark.parametrize("sampling", ["uniform", "center"])
+def test_a_clip_is_the_one_that_pyav_gives(video, size, sampling):
+    mine = read_clip_opencv(video, frames=6, size=size, sampling=sampling, stride=1)
+    theirs = read_clip(video, frames=6, size=size, sampling=sampling)
+    assert np.array_equal(mine.indices, theirs.indices)
+    np.testing.assert_allclose(mine.times, theirs.times, atol=1e-6)
+    assert mine.size == theirs.size == (96, 96)
+    assert (mine.frames - theirs.frames).abs().mean() < 0.02
+    assert (mine.frames - theirs.frames.flip(0)).abs().mean() > 0.02, "red and blue would be exchanged"
+
+
+def test_it_stands_in_only_where_pyav_is_missing(video, monkeypatch):
+    assert not stands_in()
+    monkeypatch.setattr(reading, "stands_in", lambda: True)
+    clip = read_clip(video, frames=4, size=(32, 32))
+    assert clip.frames.shape == (3, 4, 32, 32)
+    assert torch.equal(
+        clip.frames, read_clip_opencv(video, frames=4, size=(32, 32), sampling="uniform", stride=1).frames
+    )
+
+
+def test_what_is_no_video_is_refused(tmp_path):
+    (tmp_path / "text.mp4").write_text("no video")
+    with pytest.raises(VideoError, match="not a video that OpenCV can read"):
+        read_clip_opencv(tmp_path / "text.mp4", frames=4, size=None, sampling="uniform", stride=1)
+    with pytest.raises(VideoError, match="only video files are read"):
+        read_clip_opencv(tmp_path, frames=4, size=None, sampling="uniform", stride=1)
