@@ -29,7 +29,7 @@ $(BROWSER): $(READY)
 	else echo "no Chromium here: its test will be skipped"; fi
 
 demo: $(READY) ## Explain clips of the embedded world, measure, and write demo/report.html
-	$(BIN)/whytube demo --out demo
+	$(BIN)/whytube demo --out demo --overwrite
 
 test: $(READY) $(BROWSER) ## Run the whole test suite
 	$(TESTS)
@@ -45,7 +45,7 @@ bench: $(READY) ## Measure the layer and the explainer's training step on this m
 	$(BIN)/whytube bench train
 
 results: $(READY) ## Write docs/results.md from the files under results/
-	$(BIN)/whytube results page results --out docs/results.md
+	$(BIN)/whytube results page results --out docs/results.md --overwrite
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

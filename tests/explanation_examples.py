@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from whytube.explanation import Evidence, Explanation, Reason
+from whytube.explanation import Explanation
+from whytube.reason import Evidence, Reason
 from whytube.tubes import Tube
 
 FRAMES = 6

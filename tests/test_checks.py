@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from whytube.checks import check_choice, check_int, check_tensor, unknown_name
-from whytube.errors import ArgumentError, WhytubeError
+from whytube.checks import check_choice, check_int, check_tensor, find_name, unknown_name
+from whytube.errors import ArgumentError, Code, WhytubeError
 
 
 def test_one_wording():
@@ -25,6 +25,23 @@ def test_unknown_names_suggest_the_nearest():
     known = ["LongJump", "PoleVault"]
     assert str(unknown_name("class", "Long jmp", known)) == "unknown class 'Long jmp'. Did you mean 'LongJump'?"
     assert str(unknown_name("class", "zzz", known)) == "unknown class 'zzz'. Known: LongJump, PoleVault"
+
+
+def test_names_may_be_written_otherwise_where_that_leaves_one_choice():
+    known = ["climb_stairs", "Run", "run", "re-run"]
+    assert find_name("class", "Climb Stairs", known) == 0
+    assert find_name("class", "run", known) == 2, "an exact name comes first"
+    assert find_name("class", "RERUN", known) == 3
+    for name in ("RUN", "climb stair"):
+        with pytest.raises(ArgumentError, match="unknown class"):
+            find_name("class", name, known)
+
+
+def test_code_in_a_message_can_be_written_otherwise():
+    error = WhytubeError("it is cut off. Pass ", Code("salvage=True"), " to use it")
+    assert str(error) == "it is cut off. Pass `salvage=True` to use it"
+    assert error.say(str.upper) == "it is cut off. Pass SALVAGE=TRUE to use it"
+    assert str(WhytubeError("plain {text}")) == "plain {text}"
 
 
 def test_errors_are_one_tree():

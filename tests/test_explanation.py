@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from whytube.errors import ArgumentError, ExplanationError
-from whytube.explanation import Evidence, Explanation, Reason
+from whytube.explanation import Explanation
+from whytube.reason import Evidence, Reason
 from whytube.tubes import Tube
 
 FELL = Evidence("mean", 0.91, 0.34, 0.05, 0.52)
+NUDGED = Evidence("mean", 0.91, 0.81, 0.05, 0.05)
 STAYED = Evidence("blur", 0.91, 0.90, 0.05, 0.05)
 
 
@@ -56,29 +58,19 @@ def test_sentence_keeps_to_what_was_measured():
     assert explanation(still, reason()).sentence.endswith('because of "with pole"')
     assert explanation(reason(evidence=())).sentence.endswith('perhaps because of "with pole" (not checked)')
     assert explanation(reason("mat", ()), reason()).sentence.endswith('because of "with pole"')
+    slight = reason("mat", (NUDGED,))
+    assert explanation(slight).sentence.endswith('long jump, in small part because of "mat"')
+    assert explanation(slight, reason()).sentence.endswith('long jump, because of "mat" and "with pole"')
+
+
+def test_the_score_has_a_name():
+    assert explanation(settings={"score": "tube score"}).score_name == "tube score"
+    assert explanation().score_name == "score"
 
 
 def test_markdown_cannot_be_broken_by_a_name():
     said = explanation(reason("a*b\n# c"), positive="pole_vault<b>").markdown
     assert said == r"classified as *pole\_vault\<b\>*, not *long jump*, because of *a\*b \# c*"
-
-
-def test_a_reason_moves_the_decision_under_most_fills():
-    assert FELL.moved
-    assert not STAYED.moved
-    assert Evidence("mean", 0.03, 0.02, 0.01, 0.03).moved, "B overtook A"
-    assert not Evidence("mean", 0.9999, 0.999, 1e-6, 1e-4).moved, "the odds fell, the decision stands"
-    assert not Evidence("mean", 0.5, 0.9, 0.4, 0.1).moved
-    assert FELL.odds_ratio == pytest.approx((0.34 / 0.52) / (0.91 / 0.05))
-    assert reason(evidence=(FELL, FELL, STAYED)).moved is True
-    assert reason(evidence=(FELL, STAYED)).moved is False
-    assert reason(evidence=()).moved is None
-
-
-def test_odds_of_saturated_probabilities_are_numbers():
-    assert Evidence("mean", 1.0, 1.0, 0.0, 0.0).odds_ratio == 1
-    assert Evidence("mean", 1.0, 0.0, 0.0, 1.0).odds_ratio == pytest.approx(1e-14)
-    assert Evidence("mean", np.float32(1.0000001), 0.5, 0, 0.5).positive_before == 1.0
 
 
 def test_dictionary_has_the_documented_keys():

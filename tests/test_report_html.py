@@ -12,6 +12,7 @@ import pytest
 
 from explanation_examples import clip, explanation, reason
 from whytube.errors import ExplanationError
+from whytube.reason import RULE
 from whytube.report import overlay_video, write_report
 from whytube.report.charts import Line, histogram, line_chart
 from whytube.report.results import curves, lengths, measure
@@ -78,6 +79,10 @@ def test_whole_report(tmp_path):
     assert "classified as waltz, not polka, because of with cat" in page.text
     assert "classified as waltz, not polka; no region explains this" in page.text
     assert "0.90 → 0.30" in page.text
+    assert "score +1.50" in page.text
+    assert "decision turns" in page.text
+    assert "decision stays" in page.text
+    assert RULE in page.text
     assert "0.48\N{EN DASH}0.56" in page.text
     assert "94.3%" in page.text
     assert "abc123" in page.text

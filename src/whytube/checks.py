@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import math
 from typing import TYPE_CHECKING
 
 import torch
 
-from whytube.errors import ArgumentError
+from whytube.errors import ArgumentError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
 
 def fail(name: str, expected: str, got: object) -> ArgumentError:
     """Build (not raise) the error for argument `name`."""
-    return ArgumentError(f"`{name}` must be {expected}, got {got}")
+    return ArgumentError(Code(name), f" must be {expected}, got {got}")
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -46,6 +47,25 @@ def check_int(value: object, name: str, low: int, high: int | None = None) -> in
     return value
 
 
+def check_finite(value: object, name: str) -> float:
+    """Require a number that is neither NaN nor infinite."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise fail(name, "a number", repr(value)) from None
+    if not math.isfinite(number):
+        raise fail(name, "a finite number", number)
+    return number
+
+
+def check_probability(value: object, name: str) -> float:
+    """Require a number from 0 to 1; rounding errors of a softmax in float32 pass."""
+    number = check_finite(value, name)
+    if not -1e-6 <= number <= 1 + 1e-6:
+        raise fail(name, "a probability in [0, 1]", number)
+    return min(max(number, 0.0), 1.0)
+
+
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
     """Require one of a few words."""
     options = list(choices)
@@ -53,6 +73,20 @@ def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
         words = ", ".join(repr(c) for c in options)
         raise fail(name, f"one of {words}", repr(value))
     return value
+
+
+def find_name(kind: str, name: str, known: Sequence[str]) -> int:
+    """Place of a name in a list; blanks, underscores, hyphens and case may differ where that leaves one choice."""
+    if name in known:
+        return known.index(name)
+    alike = [place for place, other in enumerate(known) if _bare(other) == _bare(name)]
+    if len(alike) != 1:
+        raise unknown_name(kind, name, known)
+    return alike[0]
+
+
+def _bare(name: str) -> str:
+    return "".join(c for c in name.casefold() if c not in " _-")
 
 
 def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:

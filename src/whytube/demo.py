@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 SHOWN = 6
 FPS = 8.0
 PRESET = "c3d-resnet-small"
+FOLDERS = {"clips": "mp4", "explanations": "json", "overlays": "mp4"}
+MADE = ("report.html", "results.json", *(f"{f}/{i:02d}.{end}" for f, end in FOLDERS.items() for i in range(SHOWN)))
+"""What a demo writes to its folder, beside the model that it may train."""
 
 
 def run_demo(
@@ -112,7 +115,7 @@ def _explain_one(
 ) -> tuple[Explanation, Path]:
     """Write a test clip as a video, explain it from the file, and draw the answer."""
     clip = world.batch("test", [index]).clips[0]
-    for folder in ("clips", "explanations", "overlays"):
+    for folder in FOLDERS:
         (out / folder).mkdir(exist_ok=True)
     name = f"{index:02d}"
     video = write_video(out / "clips" / f"{name}.mp4", clip, FPS)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whytube.checks import check_int, fail
-from whytube.errors import ArgumentError, ExplanationError
+from whytube.checks import check_finite, check_int, check_probability, fail
+from whytube.errors import ArgumentError, Code, ExplanationError
 from whytube.files import write_whole
-from whytube.tubes import Tube
+from whytube.reason import Reason
 
 if TYPE_CHECKING:
     import os
@@ -21,83 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 KIND = "explanation"
-# Masking moves the decision when p(A) - p(B) falls by at least this much, or when B overtakes A.
-MOVED = 0.05
-# Probabilities below this count as this much in odds, so that an odds ratio is always a number.
-LEAST = 1e-7
 MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~"})
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a tube really masked with `fill` did to the classifier, run again: p(A) and p(B), in [0, 1]."""
-
-    fill: str
-    positive_before: float
-    positive_after: float
-    negative_before: float
-    negative_after: float
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if name != "fill":
-                object.__setattr__(self, name, _probability(value, name))
-
-    @property
-    def odds_ratio(self) -> float:
-        """Odds p(A) : p(B) after masking over those before; tells also where p(A) stays near 1."""
-        after = max(self.positive_after, LEAST) / max(self.negative_after, LEAST)
-        return after * max(self.negative_before, LEAST) / max(self.positive_before, LEAST)
-
-    @property
-    def moved(self) -> bool:
-        """Whether masking moved the decision away from A towards B; see MOVED."""
-        before, after = self.positive_before - self.negative_before, self.positive_after - self.negative_after
-        return before - after >= MOVED or after < 0 <= before
-
-
-@dataclass(frozen=True, eq=False)
-class Reason:
-    """A word, where it is seen, and whether the classifier agrees.
-
-    attribute: the word; "" for a region without one. score: comparable between the reasons of one explanation only.
-    evidence: one per fill that was tried; empty where the reason was not checked.
-    """
-
-    attribute: str
-    score: float
-    tube: Tube
-    evidence: tuple[Evidence, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "score", _finite(self.score, "score"))
-        object.__setattr__(self, "evidence", tuple(self.evidence))
-
-    @property
-    def moved(self) -> bool | None:
-        """Whether masking moved the decision under most fills; None where nothing was measured."""
-        return 2 * sum(e.moved for e in self.evidence) > len(self.evidence) if self.evidence else None
-
-    @property
-    def word(self) -> str:
-        """The attribute, or what to call a region without one."""
-        return self.attribute or "a region without a word"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `moved` is for readers, and not read back."""
-        return {
-            "attribute": self.attribute,
-            "score": self.score,
-            "moved": self.moved,
-            "tube": self.tube.to_dict(),
-            "evidence": [asdict(e) for e in self.evidence],
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Reason:
-        """Read what `to_dict` wrote."""
-        evidence = tuple(Evidence(**e) for e in data["evidence"])
-        return cls(data["attribute"], data["score"], Tube.from_dict(data["tube"]), evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +57,12 @@ class Explanation:
             "source": str(self.source),
             "size": tuple(check_int(int(n), "size", 1) for n in self.size),
             "frames": tuple(check_int(int(n), "frames", 0) for n in self.frames),
-            "times": None if self.times is None else tuple(_finite(t, "times") for t in self.times),
-            "fps": None if self.fps is None else _finite(self.fps, "fps"),
-            "duration": None if self.duration is None else _finite(self.duration, "duration"),
-            "probabilities": {str(c): _probability(p, f"probabilities[{c!r}]") for c, p in self.probabilities.items()},
+            "times": None if self.times is None else tuple(check_finite(t, "times") for t in self.times),
+            "fps": None if self.fps is None else check_finite(self.fps, "fps"),
+            "duration": None if self.duration is None else check_finite(self.duration, "duration"),
+            "probabilities": {
+                str(c): check_probability(p, f"probabilities[{c!r}]") for c, p in self.probabilities.items()
+            },
             "reasons": tuple(self.reasons),
             **{name: _plain(getattr(self, name), name) for name in ("settings", "versions", "timings")},
         }
@@ -175,7 +100,13 @@ class Explanation:
             return f"{claim}; no region explains this"
         if self.telling[0].moved is None:
             return f"{claim}, perhaps because of {_listed(words)} (not checked)"
-        return f"{claim}, because of {_listed(words)}"
+        how = "because of" if any(reason.moved_much for reason in self.telling) else "in small part because of"
+        return f"{claim}, {how} {_listed(words)}"
+
+    @property
+    def score_name(self) -> str:
+        """What the scores of the reasons are; "score" where that was not noted."""
+        return str(self.settings.get("score", "score"))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: every field, with `schema`, `kind` and the `sentence` for readers."""
@@ -218,7 +149,7 @@ class Explanation:
         target = Path(path)
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
-            raise ExplanationError(f"{target} exists already. Choose another name, or pass overwrite=True")
+            raise ExplanationError(f"{target} exists already. Choose another name, or pass ", Code("overwrite=True"))
         return write_whole(target, text, error=ExplanationError)
 
     @classmethod
@@ -242,24 +173,6 @@ def _listed(words: Sequence[str]) -> str:
 
 def _italic(text: str) -> str:
     return f"*{' '.join(text.split()).translate(MARKDOWN)}*"
-
-
-def _finite(value: object, name: str) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise fail(name, "a number", repr(value)) from None
-    if not math.isfinite(number):
-        raise fail(name, "a finite number", number)
-    return number
-
-
-def _probability(value: object, name: str) -> float:
-    """Let rounding errors of a softmax in float32 pass."""
-    number = _finite(value, name)
-    if not -1e-6 <= number <= 1 + 1e-6:
-        raise fail(name, "a probability in [0, 1]", number)
-    return min(max(number, 0.0), 1.0)
 
 
 def _plain(value: Mapping[str, Any], name: str) -> dict[str, Any]:

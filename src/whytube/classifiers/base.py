@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import nn
 
-from whytube.checks import check_int, check_tensor, fail, shape_of, unknown_name
+from whytube.checks import check_int, check_tensor, fail, find_name, shape_of
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -75,10 +75,8 @@ class VideoClassifier(nn.Module, ABC):
         raise ArgumentError(f"{self.architecture} has no stages to freeze, such as {stage!r}: leave `freeze` empty")
 
     def class_index(self, name: str) -> int:
-        """Place of a class in the logits."""
-        if name not in self.classes:
-            raise unknown_name("class", name, self.classes)
-        return self.classes.index(name)
+        """Place of a class in the logits; its name may be written in another case, or with blanks for underscores."""
+        return find_name("class", name, self.classes)
 
     def check_clips(self, clips: torch.Tensor) -> torch.Tensor:
         """Require clips of the shape this network wants."""

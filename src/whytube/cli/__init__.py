@@ -1,6 +1,7 @@
 """The command line: parse, call the library, print; no maths.
 
 options.py   what several commands share: devices, data, files
+profile.py   where the time of a command went
 ask.py       explain, report, demo
 learn.py     train, evaluate
 data.py      data export, data check
@@ -12,18 +13,25 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 import whytube
 from whytube.cli import ask, bench, data, learn, results
-from whytube.errors import WhytubeError
+from whytube.errors import Code, WhytubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Functions that messages speak of, as commands.
+COMMANDS = {"check_dataset": "`whytube data check`"}
 
 app = typer.Typer(
     name="whytube",
-    help="Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers.",
+    help="Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers.\n\n"
+    "No command replaces a file that is there, unless it is given --overwrite.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -46,8 +54,24 @@ def main() -> None:
         app()
     except WhytubeError as error:
         Console(stderr=True).print("[bold red]error:[/] ", end="")
-        Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+        message = error.say(_speller(sys.argv[1:]))
+        Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _speller(words: list[str]) -> Callable[[Code], str]:
+    """Write code in messages as the options of the command that `words` call; what it has no option for stays."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    spelled = {param.name: param.opts[0] for param in command.params if param.opts[0].startswith("-")}
+
+    def spell(code: Code) -> str:
+        name, _, value = code.partition("=")
+        option = COMMANDS.get(name) or spelled.get(name)
+        return f"`{code}`" if option is None else option if value in ("", "True") else f"{option} {value}"
+
+    return spell
 
 
 @app.callback(invoke_without_command=True)

@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Model, Seed, console, errors, find_device
+from whytube.cli.options import (
+    Device,
+    JsonFile,
+    Model,
+    Overwrite,
+    Seed,
+    console,
+    errors,
+    find_device,
+    require_new,
+    write_json,
+)
+from whytube.cli.profile import Profile
 from whytube.errors import ArgumentError
+from whytube.reason import RULE
 
 if TYPE_CHECKING:
     from whytube.explanation import Explanation
@@ -23,10 +36,11 @@ def explain(
     why_not: Annotated[str | None, typer.Option("--not", help="Class B; by default the runner-up.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
-    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this new file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
-    salvage: Annotated[bool, typer.Option(help="Use what decodes of a damaged file.")] = False,
-    profile: Annotated[bool, typer.Option(help="Say where the time went.")] = False,
+    salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Say where the time went, on stderr.")] = False,
+    overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
     """Explain why a video was classified as A, not as B.
@@ -36,17 +50,19 @@ def explain(
     from whytube.explainer.explain import explain as answer
     from whytube.explainer.explain import load_model
 
-    for option, path in (("--save", save), ("--overlay", overlay)):
-        if path is not None and path.exists():
-            raise ArgumentError(f"{path} exists: choose another name for {option}, or remove it")
+    clock = Profile()
+    clock.started("start and imports")
+    require_new(save, overlay, overwrite=overwrite)
     if overlay is not None and overlay.suffix != ".mp4":
         raise ArgumentError(f"--overlay writes an .mp4, got {overlay.name}")
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
     explainer = load_model(model, device=find_device(device))
+    clock.spent("load model")
     explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
+    clock.spent("other", of_which=explanation.timings)
     if save is not None:
-        explanation.save(save)
+        explanation.save(save, overwrite=overwrite)
     if overlay is not None:
         from whytube.report import overlay_video
 
@@ -55,33 +71,40 @@ def explain(
         typer.echo(json.dumps(explanation.to_dict(), indent=1))
     else:
         _show(explanation)
+    clock.spent("write and print")
     if profile:
-        spent = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in explanation.timings.items())
-        errors.print(spent, highlight=False)
+        clock.show(errors)
 
 
 def _show(explanation: Explanation) -> None:
     console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)
-    table = Table("", "word", "score", "frames", "seconds", "masked", "p(A)", "p(B)", box=None, padding=(0, 1))
+    head = ("word", "decision", explanation.score_name, "frames", "seconds", "fill", "p(A)", "p(B)")
+    table = Table(*head, box=None, pad_edge=False)
+    for column in table.columns[3:]:
+        column.no_wrap = True
     for reason in explanation.reasons:
         tube = reason.tube
         frames = f"{tube.frames[0]}-{tube.frames[-1]}" if len(tube) else "none"
         times = f"{tube.times[0]:.2f}-{tube.times[-1]:.2f}" if len(tube) and tube.times is not None else ""
         for row, evidence in enumerate(reason.evidence):
-            mark = "✓" if reason.moved else ""
-            first = (mark, reason.word, f"{reason.score:.2f}", frames, times) if row == 0 else ("", "", "", "", "")
+            first = (reason.word, reason.verdict, f"{reason.score:+.2f}", frames, times) if row == 0 else ("",) * 5
             a = f"{evidence.positive_before:.2f}→{evidence.positive_after:.2f}"
             b = f"{evidence.negative_before:.2f}→{evidence.negative_after:.2f}"
             table.add_row(*first, evidence.fill, a, b)
     if explanation.reasons:
         console.print(table)
+        console.print(RULE, style="dim", highlight=False)
 
 
 def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
-    explanations: Annotated[list[Path] | None, typer.Argument(help="Saved explanations (.json).")] = None,
+    explanations: Annotated[
+        list[Path] | None, typer.Argument(help="Saved explanations (.json), or folders of them.")
+    ] = None,
     results: Annotated[Path | None, typer.Option(help="A results file of `whytube evaluate --json`.")] = None,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Why A, not B?",
+    json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write one self-contained page from saved explanations and results.
 
@@ -89,20 +112,41 @@ def report(
     """
     import tempfile
 
-    from whytube.explanation import Explanation as Saved
     from whytube.report import overlay_video, write_report
 
+    require_new(out, json_file, overwrite=overwrite)
+    saved = _saved(explanations or [])
+    if not saved and results is None:
+        raise ArgumentError(
+            "there is nothing to report: give explanations that `whytube explain --save FILE.json` wrote, "
+            "or --results with a file of `whytube evaluate --json`"
+        )
     try:
         measured = None if results is None else json.loads(results.read_text())
     except (OSError, ValueError) as error:
         raise ArgumentError(f"cannot read results {results}: {error}") from error
     with tempfile.TemporaryDirectory() as folder:
-        pairs = []
-        for number, path in enumerate(explanations or []):
-            explanation = Saved.load(path)
-            pairs.append((explanation, overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4")))
+        pairs = [
+            (explanation, overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4"))
+            for number, explanation in enumerate(saved)
+        ]
         write_report(out, explanations=pairs, results=measured, title=title)
+    said = [{"source": e.source, "sentence": e.sentence} for e in saved]
+    write_json({"report": str(out), "explanations": said, "results": results and str(results)}, json_file)
     console.print(f"wrote {out}", highlight=False)
+
+
+def _saved(places: list[Path]) -> list[Explanation]:
+    """Load explanations from files, and all of those in folders."""
+    from whytube.explanation import Explanation as Saved
+
+    files: list[Path] = []
+    for place in places:
+        found = sorted(place.glob("*.json")) if place.is_dir() else [place]
+        if not found:
+            raise ArgumentError(f"{place} holds no explanations (.json): write some with `whytube explain --save`")
+        files += found
+    return [Saved.load(path) for path in files]
 
 
 def demo(
@@ -113,11 +157,13 @@ def demo(
     count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
     seed: Seed = 0,
     device: Device = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Explain a handful of clips of the embedded world, measure on more, and write a page to look at.
 
     Example: `whytube demo --out demo`
     """
-    from whytube.demo import run_demo
+    from whytube.demo import MADE, run_demo
 
+    require_new(*(out / name for name in MADE), overwrite=overwrite)
     run_demo(out, train=train, count=count, seed=seed, device=find_device(device), console=console)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from whytube.cli.options import JsonFile, Seed, progress_bar, write_json
+from whytube.cli.options import JsonFile, Overwrite, Seed, progress_bar, require_new, write_json
 
 app = typer.Typer(help="Data on disk: the layout is described in docs/data.md.", no_args_is_help=True)
 
@@ -20,15 +20,22 @@ def export(
     frames: Annotated[int, typer.Option(help="Frames of a clip.")] = 16,
     fps: Annotated[float, typer.Option(help="Frames per second.")] = 8.0,
     seed: Seed = 0,
+    json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the embedded world as H.264 clips with attribute tables and box tracks.
+
+    A folder that holds anything is never replaced: remove it first.
 
     Example: `whytube data export --out world --count 480`
     """
     from whytube.data.export import export_world
 
+    require_new(json_file, overwrite=overwrite)
+    settings: dict[str, Any] = {"count": count, "size": size, "frames": frames, "fps": fps, "seed": seed}
     with progress_bar("writing clips") as progress:
-        folder = export_world(out, count=count, size=size, frames=frames, fps=fps, seed=seed, progress=progress)
+        folder = export_world(out, **settings, progress=progress)
+    write_json({"folder": str(folder), **settings}, json_file)
     typer.echo(f"{count} clips in {folder}")
 
 
@@ -37,6 +44,7 @@ def check(
     folder: Annotated[Path, typer.Argument(help="The folder to check.")],
     deep: Annotated[bool, typer.Option(help="Decode every frame of every video.")] = False,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """List every problem of a data set, and its statistics as in the paper's Table 1.
 
@@ -44,6 +52,7 @@ def check(
     """
     from whytube.data.layout import check_dataset
 
+    require_new(json_file, overwrite=overwrite)
     with progress_bar("checking") as progress:
         report = check_dataset(folder, deep=deep, progress=progress)
     write_json(report.to_dict(), json_file)

@@ -13,11 +13,13 @@ from whytube.cli.options import (
     Device,
     JsonFile,
     Model,
+    Overwrite,
     Seed,
     console,
     find_device,
     open_source,
     progress_bar,
+    require_new,
     training_bar,
     write_json,
 )
@@ -52,6 +54,7 @@ def train_classifier(
     seed: Seed = 0,
     resume: Resume = False,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train a classifier.
 
@@ -63,8 +66,11 @@ def train_classifier(
     from whytube.training.classifier import fit_classifier
     from whytube.training.evaluate import evaluate_classifier
     from whytube.training.recipe import find_recipe
+    from whytube.training.state import FILE
     from whytube.versions import provenance
 
+    require_new(json_file, overwrite=overwrite)
+    _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
     where, how = find_device(device), _changed(find_recipe(recipe), clips, distinct, lr, seed)
     blank = load_classifier(pretrained) if pretrained else build_classifier(preset, ["any", "other"])
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
@@ -104,6 +110,7 @@ def train_explainer(
     seed: Seed = 0,
     resume: Resume = False,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train the explainer of a frozen classifier.
 
@@ -112,9 +119,11 @@ def train_explainer(
     from whytube.checks import unknown_name
     from whytube.classifiers.checkpoint import load_classifier
     from whytube.data.source import PermutedTable
-    from whytube.training.explainer import EXPLAINER_RECIPES, fit_explainer
+    from whytube.training.explainer import EXPLAINER_RECIPES, FILE, fit_explainer
     from whytube.versions import provenance
 
+    require_new(json_file, overwrite=overwrite)
+    _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
     if recipe not in EXPLAINER_RECIPES:
         raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
     where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, distinct, lr, seed)
@@ -155,6 +164,7 @@ def evaluate(
     device: Device = "auto",
     seed: Seed = 0,
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure explanations as in the paper: negative class accuracy, positive drop, concept accuracy.
 
@@ -166,6 +176,7 @@ def evaluate(
     from whytube.explainer.checkpoint import load_explainer
     from whytube.explainer.explain import load_model
 
+    require_new(json_file, overwrite=overwrite)
     where = find_device(device)
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
@@ -192,6 +203,11 @@ def evaluate(
     results["provenance"] |= {"model": Path(model).name, "data": Path(data).name}
     write_json(results, json_file)
     print_results(results, console)
+
+
+def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
+    """Keep the weights and the state of an earlier run, unless it goes on or is given up."""
+    require_new(*(out / name for name in files), overwrite=resume or overwrite, also=", go on with --resume")
 
 
 def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:

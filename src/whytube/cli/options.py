@@ -6,7 +6,6 @@ import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import torch
 import typer
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from whytube.errors import ArgumentError
+from whytube.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from whytube.training.history import Record
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or a folder with its two files.")]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", help="Also write the result to this file.", callback=lambda path: _ends_in_json(path)),
+]
 
 console = Console()
 errors = Console(stderr=True)
@@ -61,21 +66,30 @@ def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0)
     return read_dataset(data).source(frames=frames, size=size)
 
 
+def require_new(*paths: Path | None, overwrite: bool, also: str = "") -> None:
+    """Refuse to replace what is there, before any work is done; `also` names another way out."""
+    for path in paths:
+        if path is not None and path.is_dir():
+            raise ArgumentError(f"cannot write {path}: it is a folder. Choose another name")
+        if path is not None and path.exists() and not overwrite:
+            raise ArgumentError(f"{path} exists: choose another name{also}, or give --overwrite to replace it")
+
+
+def _ends_in_json(path: Path | None) -> Path | None:
+    if path is not None and path.suffix != ".json":
+        raise ArgumentError(f"--json writes a file that ends in .json, got {path.name}")
+    return path
+
+
 def write_json(report: Mapping[str, Any], path: Path | None) -> None:
-    """Write a file that appears only once it is whole."""
+    """Write the result of a command, where that was asked for."""
     if path is None:
         return
-    if path.suffix != ".json":
-        raise ArgumentError(f"--json writes a file that ends in .json, got {path.name}")
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
-        part.replace(path)
     except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
+        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
+    write_whole(path, json.dumps(report, indent=1, allow_nan=False) + "\n", error=ArgumentError)
 
 
 @contextlib.contextmanager
@@ -95,7 +109,10 @@ def _course(record: Record) -> str:
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on the terminal; the block gets a function of (done, total)."""
+    """Show a bar on a terminal, nothing in a log; the block gets a function of (done, total)."""
+    if not errors.is_terminal:
+        yield lambda _done, _total: None
+        return
     with Progress(console=errors, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from whytube.cli.options import JsonFile, console, write_json
+from whytube.cli.options import JsonFile, Overwrite, console, require_new, write_json
 from whytube.errors import ArgumentError
+from whytube.files import write_whole
 
 app = typer.Typer(help="Put results together: over seeds, as curves, as a page.", no_args_is_help=True)
 
@@ -17,7 +18,7 @@ Files = Annotated[list[Path], typer.Argument(help="Files that --json wrote.")]
 
 
 @app.command("pool")
-def pool(files: Files, json_file: JsonFile = None) -> None:
+def pool(files: Files, json_file: JsonFile = None, overwrite: Overwrite = False) -> None:
     """Average results of `evaluate` over seeds; intervals then say what another training run would give.
 
     Example: `whytube results pool seed0.json seed1.json seed2.json --json results/world.json`
@@ -25,6 +26,7 @@ def pool(files: Files, json_file: JsonFile = None) -> None:
     from whytube.demo import print_results
     from whytube.evaluation.intervals import over_seeds
 
+    require_new(json_file, overwrite=overwrite)
     pooled = over_seeds([_read(path, "methods") for path in files])
     write_json(pooled, json_file)
     print_results(pooled, console)
@@ -34,6 +36,7 @@ def pool(files: Files, json_file: JsonFile = None) -> None:
 def curves(
     runs: Annotated[list[str], typer.Argument(help="TITLE=FILE, a file that `train --json` wrote.")],
     json_file: JsonFile = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Put the loss curves of training runs side by side.
 
@@ -41,6 +44,7 @@ def curves(
     """
     from whytube.evaluation.page import number, table
 
+    require_new(json_file, overwrite=overwrite)
     found: dict[str, Any] = {}
     for text in runs:
         title, equals, path = text.rpartition("=")
@@ -60,6 +64,7 @@ def curves(
 def page(
     folder: Annotated[Path, typer.Argument(help="Folder of results, each a file that `evaluate --json` wrote.")],
     out: Annotated[Path, typer.Option(help="The Markdown file to write.")],
+    overwrite: Overwrite = False,
 ) -> None:
     """Write results as a page, the paper's numbers beside them.
 
@@ -67,10 +72,11 @@ def page(
     """
     from whytube.evaluation.page import read_results, results_page
 
+    require_new(out, overwrite=overwrite)
     found = read_results(folder)
     if not found:
         raise ArgumentError(f"there is no .json file in {folder}: write one with `whytube evaluate --json`")
-    out.write_text(results_page(found), encoding="utf-8")
+    write_whole(out, results_page(found), error=ArgumentError)
     console.print(f"{out}: {len(found)} results")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from whytube import checks
-from whytube.errors import DataError
+from whytube.errors import Code, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -70,10 +70,11 @@ class Problems:
         errors = self.errors
         if not errors:
             return
-        lines = [f"  {problem}" for problem in errors[:shown]]
+        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:shown])])
         if len(errors) > shown:
-            lines.append(f"  ... and {len(errors) - shown} more; check_dataset lists them all")
-        raise DataError("\n".join([f"{what} cannot be used:", *lines]))
+            more = f"{message}\n  ... and {len(errors) - shown} more; "
+            raise DataError(more, Code("check_dataset"), " lists them all")
+        raise DataError(message)
 
     def _shown(self, file: Path) -> str:
         return (file.relative_to(self.folder) if file.is_relative_to(self.folder) else file).as_posix()

@@ -12,11 +12,12 @@ import torch
 from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
 from whytube.classifiers.base import evaluating
 from whytube.classifiers.checkpoint import SHIPPED, load_classifier
-from whytube.errors import ModelError
+from whytube.errors import ArgumentError, Code, ModelError
 from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
 from whytube.explainer.regions import Question, Regions, box_masks
-from whytube.explanation import Evidence, Explanation, Reason
+from whytube.explanation import Explanation
+from whytube.reason import Evidence, Reason
 from whytube.tubes import FILLS, Tube, erase
 from whytube.versions import versions
 from whytube.video import Clip, read_clip
@@ -105,7 +106,13 @@ def explain(
         negative=explainer.classes[negative],
         probabilities=dict(zip(explainer.classes, chances, strict=True)),
         reasons=reasons,
-        settings={"objective": explainer.objective, "k": k, "fills": list(fills), "sampling": sampling},
+        settings={
+            "objective": explainer.objective,
+            "score": explainer.score_name,
+            "k": k,
+            "fills": list(fills),
+            "sampling": sampling,
+        },
         versions=versions(),
         timings=clock.seconds,
     )
@@ -116,7 +123,11 @@ def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_no
     index = explainer.classifier.class_index
     ranked = logits.argsort(descending=True).tolist()
     if why is None and why_not is not None and index(why_not) == ranked[0]:
-        raise fail("why_not", "another class than the predicted one, or be joined by `why`", repr(why_not))
+        raise ArgumentError(
+            Code("why_not"),
+            f" is {why_not!r}, the predicted class: ask about another, or name a class A with ",
+            Code("why"),
+        )
     positive = ranked[0] if why is None else index(why)
     negative = next(c for c in ranked if c != positive) if why_not is None else index(why_not)
     if positive == negative:

@@ -54,6 +54,11 @@ class Explainer:
         return self.objective
 
     @property
+    def score_name(self) -> str:
+        """What its scores are: how much the log-odds of B rise, see `_verified`; or the sum along the tube, eq. (9)."""
+        return "log-odds of B" if find_objective(self.objective).verify else "tube score"
+
+    @property
     def device(self) -> torch.device:
         """Where it runs."""
         return self.scores.attribute_bias.device

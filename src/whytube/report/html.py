@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from whytube.errors import ExplanationError
 from whytube.files import write_whole
+from whytube.reason import RULE
 from whytube.report.draw import reason_colour
 from whytube.report.measured import DASH, measured_html, provenance_html
 from whytube.report.results import measure, methods_of
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from whytube.explanation import Evidence, Explanation, Reason
+    from whytube.explanation import Explanation
+    from whytube.reason import Evidence, Reason
 
 SHOWN_CLASSES = 5
 CHECKED = (
     "Tubes were really masked and the classifier run again: bars show the probabilities with the tube masked, "
-    "the upright line where they stood before."
+    f"the upright line where they stood before. {RULE}"
 )
 NOT_CHECKED = "No tube was checked by masking it and running the classifier again, so take these as guesses."
 
@@ -121,7 +123,6 @@ def _word(text: str, rank: int) -> str:
 
 
 def _reason(explanation: Explanation, reason: Reason, rank: int) -> str:
-    verdict = {True: "moves the decision", False: "decision stays", None: "not checked"}[reason.moved]
     when = ""
     if reason.tube.times is not None and len(reason.tube):
         when = f"{reason.tube.times[0]:.2f}{DASH}{reason.tube.times[-1]:.2f} s"
@@ -132,9 +133,9 @@ def _reason(explanation: Explanation, reason: Reason, rank: int) -> str:
     )
     return (
         f'<details class="reason"{" open" if reason in explanation.telling else ""}>'
-        f"<summary>{_word(reason.word, rank)}<span>score {reason.score:.2f}</span><span>{when}</span>"
-        f'<span class="verdict {"yes" if reason.moved else "no"}">{verdict}</span></summary>{table if rows else ""}'
-        "</details>"
+        f"<summary>{_word(reason.word, rank)}<span>{escape(explanation.score_name)} {reason.score:+.2f}</span>"
+        f'<span>{when}</span><span class="verdict {"yes" if reason.moved else "no"}">decision {reason.verdict}</span>'
+        f"</summary>{table if rows else ''}</details>"
     )
 
 

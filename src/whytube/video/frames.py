@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whytube.errors import VideoError
+from whytube.errors import Code, VideoError
 from whytube.video.clip import VideoInfo
 from whytube.video.picture import ASSUMED_FPS, EndedEarlyError, Shot, displayed_size, orientation, reason
 
@@ -53,7 +53,7 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
         codec = "mjpeg"
         # The decoder fills a cut-off image with grey in silence: its end marker must follow its last scan.
         if data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda"):
-            raise VideoError(f"{name} is damaged: it is cut off. Pass salvage=True to leave such frames out")
+            raise _damaged(name, "it is cut off")
     elif data[:8] == b"\x89PNG\r\n\x1a\n":
         codec = "png"
     else:
@@ -63,10 +63,14 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
     try:
         pictures = context.decode(av.Packet(data)) or context.decode(None)
     except av.FFmpegError as error:
-        raise VideoError(f"{name} is damaged: {reason(error)}. Pass salvage=True to leave such frames out") from error
+        raise _damaged(name, reason(error)) from error
     if not pictures:
-        raise VideoError(f"{name} is damaged: it decodes to nothing. Pass salvage=True to leave such frames out")
+        raise _damaged(name, "it decodes to nothing")
     return pictures[0]
+
+
+def _damaged(name: str, how: str) -> VideoError:
+    return VideoError(f"{name} is damaged: {how}. Pass ", Code("salvage=True"), " to leave such frames out")
 
 
 def natural_key(name: str) -> list[tuple[int, int | str]]:

@@ -1,0 +1,79 @@
+"""What the command line says to a wrong input: through `main`, in this process."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from whytube.cli import main
+from whytube.data.world import World
+from whytube.video import write_video
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Files and folders to go wrong with."""
+    folder = tmp_path_factory.mktemp("work")
+    for name in ("empty", "old", "wrong/videos/waltz"):
+        (folder / name).mkdir(parents=True)
+    clip = write_video(folder / "dance.mp4", World(size=128).batch("test", [3]).clips[0], 8.0)
+    (folder / "cut.mp4").write_bytes(clip.read_bytes()[:-900])
+    (folder / "junk.mp4").write_bytes(b"not a video" * 99)
+    (folder / "results.json").write_text("{}")
+    for name in ("report.html", "classifier.safetensors"):
+        (folder / "old" / name).touch()
+    (folder / "wrong" / "videos" / "waltz" / "a.mp4").touch()
+    (folder / "wrong" / "attributes.csv").write_text("class,swaying\nwaltz,1\n" + "polka,perhaps\n" * 9)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("explain", "dance.mp4", "--not", "walz"), "Did you mean 'waltz'?"),
+        (("explain", "nowhere.mp4"), "nowhere.mp4"),
+        (("explain", "junk.mp4"), "junk.mp4"),
+        (("explain", "dance.mp4", "--model", "demmo"), "Did you mean 'demo'?"),
+        (("explain", "dance.mp4", "--why", "waltz", "--not", "waltz"), "another class than 'waltz'"),
+        (("explain", "dance.mp4", "-k", "0"), "error: -k must be an integer of at least 1"),
+        (
+            ("explain", "dance.mp4", "--not", "Tango", "--why", "tango"),
+            "error: --not must be another class than 'tango'",
+        ),
+        (("explain", "dance.mp4", "--not", "quickstep"), "or name a class A with --why"),
+        (("explain", "cut.mp4"), "or pass --salvage to use the frames that decode"),
+        (
+            ("explain", "dance.mp4", "--overlay", "dance.mp4"),
+            "dance.mp4 exists: choose another name, or give --overwrite",
+        ),
+        (("explain", "dance.mp4", "--save", "empty"), "it is a folder"),
+        (("evaluate", "--data", "wrong"), "4 more; `whytube data check` lists them all"),
+        (("report", "--out", "new.html"), "there is nothing to report"),
+        (("report", "empty", "--out", "new.html"), "holds no explanations (.json)"),
+        (("report", "--results", "results.json", "--out", "dance.mp4"), "exists: choose another name"),
+        (("data", "export", "--out", "wrong"), "is not an empty folder"),
+        (("demo", "--out", "old"), "report.html exists"),
+        (
+            ("train", "classifier", "--out", "old"),
+            "classifier.safetensors exists: choose another name, go on with --resume",
+        ),
+        (("explain", "dance.mp4", "--overlay", "why.gif"), "--overlay writes an .mp4"),
+        (("bench", "train", "--quick", "--json", "dance.mp4"), "ends in .json"),
+        (("evaluate", "--data", "empty"), "empty"),
+        (("data", "check", "nowhere"), "nowhere"),
+        (("train", "classifier", "--out", "empty", "--recipe", "dem"), "Did you mean 'demo'?"),
+        (("train", "explainer", "--out", "empty", "--classifier", "junk.mp4"), "junk.mp4"),
+        (("bench", "subpath", "--device", "gpu9"), "unknown device 'gpu9'"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_is_written(words, message, folder, monkeypatch, capsys):
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["whytube", *words])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code == 2, said
+    assert message in said.err + said.out
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
