@@ -28,7 +28,7 @@ ONLY_IN = {
     "av": "video/",
     "cv2": "video/opencv.py",
     "numba": "subpath/cpu.py",
-    "triton": "subpath/cuda.py",
+    "triton": "subpath/cuda",
     "typer": "cli/",
     "rich": ("cli/", "demo.py"),
 }

@@ -8,8 +8,8 @@ from whytube.errors import ArgumentError
 from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.methods import Centre, TrueBox
 from whytube.evaluation.metrics import annotated_boxes
-from whytube.explainer.regions import Regions, box_masks
-from whytube.tubes import erase
+from whytube.explainer.regions import Regions
+from whytube.tubes import box_masks, erase
 
 RED, GREEN, BLUE, PLAIN = range(4)
 

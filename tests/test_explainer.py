@@ -9,7 +9,7 @@ from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer.explainer import NEARLY, VERIFYING_FILL, Explainer, build_scores
-from whytube.explainer.regions import Question, box_masks, listed
+from whytube.explainer.regions import Question, listed
 from whytube.subpath import max_subpath
 from whytube.tubes import Tube, erase, tube_mask
 
@@ -222,14 +222,6 @@ def test_untrained_scores_follow_the_seed_and_leave_the_global_one():
     assert not torch.equal(first.class_weights[0], other.class_weights[0])
     assert first.forms.grids == ((2, 8, 8), (2, 4, 4))
     assert first.channels == (16, 32)
-
-
-def test_masks_cover_pixels_whose_centre_lies_in_the_box():
-    boxes = torch.tensor([[1.0, 0.0, 3.0, 2.0], [0.4, 0.6, 1.6, 1.4], [0.0, 0.0, 0.0, 0.0]])
-    mask = box_masks(boxes, (2, 4))
-    assert mask.int().tolist() == [[[0, 1, 1, 0]] * 2, [[0, 0, 0, 0]] * 2, [[0, 0, 0, 0]] * 2]
-    tube = Tube([0, 1], boxes[:2].numpy())
-    assert torch.equal(mask, tube_mask([tube], [0, 1, 2], (2, 4), resolution=(2, 4))[0])
 
 
 def test_listed():

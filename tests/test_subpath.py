@@ -21,12 +21,13 @@ from whytube.subpath import (
     max_subpath_difference,
     min_subpath,
     min_subpath_difference,
+    other_classes,
     path_sum,
     top_subpaths,
     use_backend,
 )
 from whytube.subpath.operator import backend_for
-from whytube.subpath.reference import compose, compose_by_index
+from whytube.subpath.reference import compose
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 if HAS_TRITON and not torch.cuda.is_available():
@@ -118,14 +119,13 @@ def test_kernels_agree(seed, shape, radius, forms, search):
 def test_equals_composition_on_large_volumes(kernel, forms):
     shape = (2, 3, 5, 9, 7) if kernel == "cuda" and INTERPRETED else (20, 8, 16, 14, 14)
     base = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    for layer in (compose, compose_by_index):
-        ours, theirs = (place(kernel, base.clone()).requires_grad_() for _ in range(2))
-        found = max_subpath(ours, forms=forms)
-        wanted = layer(theirs, fixed=forms == "fixed")
-        assert torch.equal(found.value, wanted)
-        found.value.sum().backward()
-        wanted.sum().backward()
-        assert torch.equal(ours.grad, theirs.grad)
+    ours, theirs = (place(kernel, base.clone()).requires_grad_() for _ in range(2))
+    found = max_subpath(ours, forms=forms)
+    wanted = compose(theirs, fixed=forms == "fixed")
+    assert torch.equal(found.value, wanted)
+    found.value.sum().backward()
+    wanted.sum().backward()
+    assert torch.equal(ours.grad, theirs.grad)
 
 
 def test_value_is_the_score_of_the_path(kernel):
@@ -213,8 +213,16 @@ def test_nan_and_infinity_are_errors(kernel, value):
     scores[1, 1, 2, 1, 0] = value
     with pytest.raises(ArgumentError, match=r"must not contain (NaN: 1 of 3 items|\+inf: item 1)"):
         max_subpath(scores)
-    with pytest.raises(ArgumentError, match="must not contain"):
+    with pytest.raises(ArgumentError, match=r"^`scores` must not contain"):
         max_subpath(scores.requires_grad_()).value.sum().backward()
+    m = place(kernel, torch.zeros(1, 2, 1, 2, 2, 2))
+    m[0, 0, 0, 0, 0, 0] = value
+    with pytest.raises(ArgumentError, match=r"^`m` must not contain"):
+        max_subpath_difference(m, place(kernel, torch.tensor([0])))
+
+
+def test_other_classes_are_all_but_the_positive_one():
+    assert other_classes(torch.tensor([0, 2, 3]), 4).tolist() == [[1, 2, 3], [0, 1, 3], [0, 1, 2]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from whytube.errors import ArgumentError
-from whytube.tubes import FILLS, Tube, erase, tube_mask
+from whytube.tubes import FILLS, Tube, box_masks, erase, tube_mask
 
 
 @pytest.fixture
@@ -46,6 +46,13 @@ class TestMask:
         mask = tube_mask([Tube([0], [[-5, -5, 100, 2]])], [0], (8, 8), resolution=(8, 8))
         assert mask[0, 0, :2].all()
         assert mask.sum() == 16
+
+    def test_boxes_on_a_clip_are_masked_as_tubes_are(self):
+        boxes = torch.tensor([[1.0, 0.0, 3.0, 2.0], [0.4, 0.6, 1.6, 1.4], [0.0, 0.0, 0.0, 0.0]])
+        mask = box_masks(boxes, (2, 4))
+        assert mask.int().tolist() == [[[0, 1, 1, 0]] * 2, [[0, 0, 0, 0]] * 2, [[0, 0, 0, 0]] * 2]
+        tube = Tube([0, 1], boxes[:2].numpy())
+        assert torch.equal(mask, tube_mask([tube], [0, 1, 2], (2, 4), resolution=(2, 4))[0])
 
     def test_no_tubes(self):
         assert tube_mask([], [0, 1], (8, 8), resolution=(4, 4)).shape == (0, 2, 4, 4)

@@ -15,6 +15,7 @@ from whytube.errors import WhytubeError
 from whytube.explainer.forms import Forms
 from whytube.explainer.objective import class_term
 from whytube.explainer.scores import Scores
+from whytube.subpath import other_classes
 from whytube.subpath.reference import compose
 from whytube.versions import provenance
 
@@ -84,8 +85,7 @@ def straightforward(
     """Eq. (7) as the paper describes it: a convolution per shape, all differences, a chain of standard layers."""
     attributes = present.nonzero()[:, 1].view(len(positive), -1)  # (B, s)
     classes = scores.class_weights[0].shape[0]
-    others = torch.arange(classes - 1, device=positive.device)
-    negative = others + (others >= positive[:, None])
+    negative = other_classes(positive, classes)
     losses = []
     for b in range(len(positive)):
         volumes = []

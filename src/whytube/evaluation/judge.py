@@ -14,13 +14,13 @@ import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
-from whytube.explainer.regions import Question, Regions, box_masks
-from whytube.tubes import erase
+from whytube.tubes import box_masks, erase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.regions import Question, Regions
 
 NEGATIVE_TOPS = (1, 3)
 CONCEPT_TOPS = (1, 3, 5)

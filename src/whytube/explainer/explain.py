@@ -15,10 +15,10 @@ from whytube.classifiers.checkpoint import SHIPPED, load_classifier
 from whytube.errors import ArgumentError, Code, ModelError
 from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
-from whytube.explainer.regions import Question, Regions, box_masks
+from whytube.explainer.regions import Question, Regions
 from whytube.explanation import Explanation
 from whytube.reason import Evidence, Reason
-from whytube.tubes import FILLS, Tube, erase
+from whytube.tubes import FILLS, Tube, box_masks, erase
 from whytube.versions import versions
 from whytube.video import Clip, read_clip
 

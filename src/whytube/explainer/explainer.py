@@ -11,10 +11,10 @@ from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
 from whytube.explainer.forms import Forms
 from whytube.explainer.objective import find_objective
-from whytube.explainer.regions import Question, Regions, box_masks, listed
+from whytube.explainer.regions import Question, Regions, listed
 from whytube.explainer.scores import Scores
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
-from whytube.tubes import erase
+from whytube.tubes import box_masks, erase
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier

@@ -28,7 +28,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from whytube.checks import unknown_name
 from whytube.explainer.regions import listed
-from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference
+from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference, other_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,8 +131,7 @@ def difference_values(
             windows = [scores.pool(part, path.cells.flatten(0, 2), flat) for path in found]
             pooled.append([sum(scale[1:], scale[0]) for scale in zip(*windows, strict=True)])
             del volumes
-    others = torch.arange(classes - 1, device=positive.device)
-    negative = others + (others >= positive[:, None])
+    negative = other_classes(positive, classes)
     value = torch.zeros((), device=positive.device)
     for scale in range(len(maps)):
         w_c, w_s = scores.tap_weights("class", scale), scores.tap_weights("attribute", scale)

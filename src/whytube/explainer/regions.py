@@ -61,17 +61,6 @@ class Method(Protocol):
         ...
 
 
-def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-    """Pixels whose centre lies in the box: boxes (..., T, 4) -> bool (..., T, H, W)."""
-    height, width = size
-    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
-    x = torch.arange(width, device=boxes.device) + 0.5
-    y = torch.arange(height, device=boxes.device) + 0.5
-    columns = (x >= x1) & (x < x2)  # (..., T, W)
-    rows = (y >= y1) & (y < y2)  # (..., T, H)
-    return rows[..., :, None] & columns[..., None, :]
-
-
 def listed(rows: torch.Tensor) -> torch.Tensor:
     """List where rows (B, S) are true: (B, s), -1 where a row has fewer than others."""
     order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]

@@ -1,12 +1,14 @@
 """The best tube through a volume of scores: usable on its own, knows nothing of videos or classes.
 
 layer.py       what a user calls: max_subpath, min_subpath, their difference forms, top_subpaths, MaxSubpathPool
+job.py         a search to be done, as layer, operator and kernels hand it on
 operator.py    the torch operator behind them: fake and autograd registration, choice of kernel
 reference.py   the paper's chain of standard operations
 cpu.py         fused kernel for CPUs (numba)
-cuda.py        fused kernel for CUDA (Triton)
+cuda.py        fused kernel for CUDA; cuda_kernels.py is its Triton source
 """
 
+from whytube.subpath.job import other_classes
 from whytube.subpath.layer import (
     MaxSubpathPool,
     Subpath,
@@ -27,6 +29,7 @@ __all__ = [
     "max_subpath_difference",
     "min_subpath",
     "min_subpath_difference",
+    "other_classes",
     "path_sum",
     "top_subpaths",
     "use_backend",

@@ -16,6 +16,7 @@ import torch
 from numba import njit
 
 if TYPE_CHECKING:
+    from whytube.subpath.job import Job
     from whytube.subpath.reference import Found
 
 _CELLS_PER_THREAD = 1 << 18  # less work than this does not repay a thread
@@ -166,16 +167,10 @@ def _search_range(
             cells[n] = -1
 
 
-def search(
-    volumes: torch.Tensor,
-    plus: torch.Tensor | None,
-    minus: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    radius: int,
-    fixed: bool,
-    maximum: bool,
-) -> Found:
-    """Best path of N score volumes, each `volumes[plus]` or `volumes[plus] - volumes[minus]`, of length `lengths`."""
+def search(job: Job) -> Found:
+    """Find the best path of every item."""
+    volumes, maximum = job.volumes, job.maximum
+    plus, minus, lengths = job.rows()
     rows, k, t, h, w = volumes.shape
     n = rows if plus is None else plus.shape[0]
     volumes = volumes.detach().to(torch.promote_types(volumes.dtype, torch.float32)).contiguous()
@@ -191,7 +186,7 @@ def search(
     results = (value.numpy(), start.numpy(), stop.numpy(), cells.numpy())
 
     def run(first: int, last: int) -> None:
-        _search_range(*arrays, (first, last), (h, w), radius, fixed, not maximum, *results)
+        _search_range(*arrays, (first, last), (h, w), job.radius, job.fixed, not maximum, *results)
 
     threads = max(1, min(torch.get_num_threads(), n, n * k * t * h * w // _CELLS_PER_THREAD))
     if threads == 1:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, shape_of
+from whytube.subpath.job import Job
 from whytube.subpath.operator import search
 
 FORMS = ("free", "fixed")
@@ -199,7 +200,7 @@ def _search(scores: torch.Tensor, radius: int, forms: str, lengths: torch.Tensor
     if lengths is not None:
         lengths = _check_lengths(lengths, batch, scores.device).reshape(-1)
     volumes = scores if scores.ndim == 5 else scores.reshape(-1, *scores.shape[-4:])
-    found = search(volumes, None, None, lengths, 1, radius, forms == "fixed", maximum)
+    found = search(Job(volumes, None, None, lengths, 1, radius, forms == "fixed", maximum))
     if scores.ndim == 5:
         return Subpath(*found)
     value, start, stop, cells = found
@@ -226,7 +227,7 @@ def _search_difference(
     if lengths is not None:
         lengths = _check_lengths(lengths, torch.Size([items]), m.device)
     volumes = m.reshape(-1, *m.shape[-4:])
-    found = search(volumes, positive, negative, lengths, classes, radius, forms == "fixed", maximum)
+    found = search(Job(volumes, positive, negative, lengths, classes, radius, forms == "fixed", maximum))
     # Items run over (b, between, n): neighbours share their positive, which then comes from the cache.
     value, start, stop, cells = found
     batch = (items, *between, classes - 1 if negative is None else negative.shape[1])

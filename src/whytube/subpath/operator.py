@@ -2,10 +2,7 @@
 
     subpath(volumes, positive, negative, lengths, classes, radius, fixed, maximum) -> (value, start, stop, cells)
 
-`volumes` (R, K, T, H, W) holds R score volumes. Without `positive` each is an item of its own, N = R. With it, R runs
-over (B, classes, I) and the N items over (B, I, negatives): item (b, i, n) is the volume of class positive[b] minus
-that of class negative[b, n], subtracted on the way and never stored. Without `negative` the negatives are all classes
-but the positive one. `lengths` (B,), or (R,) without `positive`, are the time steps that count.
+`Job` says what the arguments are.
 
 value (N,) is float64 for float64 volumes and float32 otherwise; start, stop (N,) and cells (N, T, 3) are int64. An item
 without any admissible cell has value -inf (+inf for the minimum), start = stop = 0 and all cells -1.
@@ -27,8 +24,8 @@ import numpy as np
 import torch
 
 from whytube.checks import check_choice
-from whytube.errors import ArgumentError
 from whytube.subpath import reference
+from whytube.subpath.job import Job, item_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,208 +67,96 @@ def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def search(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    classes: int,
-    radius: int,
-    fixed: bool,
-    maximum: bool,
-) -> Found:
+def search(job: Job) -> Found:
     """Run the operator; in plain eager mode without the dispatcher, whose Python hops cost as much as a GPU search."""
-    arguments = (volumes, positive, negative, lengths, classes, radius, fixed, maximum)
+    volumes = job.volumes
     if torch.compiler.is_compiling() or type(volumes) not in (torch.Tensor, torch.nn.Parameter):
-        found: Found = torch.ops.whytube.subpath(*arguments)
+        found: Found = torch.ops.whytube.subpath(*job)
     elif volumes.requires_grad and torch.is_grad_enabled():
-        taped = backend_for(volumes.device) == "cuda" and items(*arguments[:3], classes) > 0
-        found = _search_taped(*arguments) if taped else _Subpath.apply(*arguments)  # type: ignore[no-untyped-call]
+        taped = backend_for(volumes.device) == "cuda" and job.items > 0
+        found = _search_taped(job) if taped else _Subpath.apply(*job)  # type: ignore[no-untyped-call]
     else:
-        found = _subpath(*arguments)
+        found = _subpath(*job)
     return found
 
 
-def _search_taped(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    classes: int,
-    radius: int,
-    fixed: bool,
-    maximum: bool,
-) -> Found:
+def _search_taped(job: Job) -> Found:
     """Search on a GPU for training: nothing waits for the device before backward has queued all its work.
 
     The values travel to the host meanwhile and are checked at the end of backward, before any weight can change.
     """
     from whytube.subpath import cuda
 
-    found, last = cuda.search_taped(volumes, positive, negative, lengths, classes, radius, fixed, maximum)
+    found, last = cuda.search_taped(job)
     value = found[0].detach()
     if value.is_cuda and not torch.cuda.is_current_stream_capturing():
         copy = value.to("cpu", non_blocking=True)
         event = torch.cuda.current_stream(value.device).record_event()
+        untaped = job._replace(volumes=job.volumes.detach())
 
         def check(_: torch.Tensor) -> None:
             event.synchronize()
-            _check_value(copy, (volumes.detach(), positive, negative, lengths, classes), maximum)
+            untaped.check_value(copy)
 
         last.register_hook(check)  # type: ignore[no-untyped-call]
     else:
-        _check_value(value, (volumes, positive, negative, lengths, classes), maximum)
+        job.check_value(value)
     return found
 
 
-def _subpath(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    classes: int,
-    radius: int,
-    fixed: bool,
-    maximum: bool,
-) -> Found:
-    arguments = (volumes, positive, negative, lengths, classes)
-    if items(*arguments[:3], classes) == 0:
-        return _empty(volumes, positive, negative, lengths, classes)
-    backend = backend_for(volumes.device)
+def _subpath(*arguments: Any) -> Found:
+    job = Job(*arguments)
+    if job.items == 0:
+        return _empty(*job)
+    backend = backend_for(job.volumes.device)
     if backend == "cuda":  # imported on first use, like numba's: both bring a compiler along
         from whytube.subpath import cuda
 
-        found = cuda.search(*arguments, radius, fixed, maximum)
+        found = cuda.search(job)
     elif backend == "cpu":
         from whytube.subpath import cpu
 
-        found = cpu.search(volumes, *rows(*arguments), radius, fixed, maximum)
+        found = cpu.search(job)
     else:
-        plus, minus, steps = rows(*arguments)
-        _check_indices(*arguments)  # standard operations would fail on such indices in their own words, or not at all
-        found = reference.search(volumes, plus, minus, steps, radius, fixed, maximum)
-    _check_value(found[0], arguments, maximum)
+        job.check_indices()  # standard operations would fail on such indices in their own words, or not at all
+        found = reference.search(job)
+    job.check_value(found[0])
     return found
 
 
-def items(volumes: torch.Tensor, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int) -> int:
-    """Count the paths to be found."""
-    if positive is None:
-        return volumes.shape[0]
-    return volumes.shape[0] // classes * (classes - 1 if negative is None else negative.shape[1])
-
-
-def rows(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    classes: int,
-) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-    """Which volumes each item adds and subtracts, and its length: (N,) or None; -1 for a class that is not there."""
-    if positive is None:
-        return None, None, lengths
-    if negative is None:
-        others = torch.arange(classes - 1, device=positive.device)
-        negative = others + (others >= positive[:, None])
-    batch, n = negative.shape
-    inner = volumes.shape[0] // max(1, batch * classes)
-    within = torch.arange(inner, device=positive.device)[:, None]
-
-    def row(index: torch.Tensor) -> torch.Tensor:  # (B, n) -> (B, inner, n)
-        first = torch.arange(batch, device=index.device)[:, None] * classes + index
-        legal = (index >= 0) & (index < classes)
-        return torch.where(legal[:, None], first[:, None] * inner + within, -1)
-
-    plus = row(positive[:, None]).expand(batch, inner, n)
-    if lengths is not None:
-        lengths = lengths[:, None, None].expand(batch, inner, n).flatten()
-    return plus.flatten(), row(negative).flatten(), lengths
-
-
-def _check_value(value: torch.Tensor, arguments: tuple[Any, ...], maximum: bool) -> None:
-    """Fail on NaN and on values beyond all bounds. Waits for the device, which a CUDA graph being recorded forbids."""
-    if value.is_cuda and torch.cuda.is_current_stream_capturing():
-        return
-    value = value.detach().cpu()
-    seen = value.numpy()
-    if (seen < np.inf).all() if maximum else (seen > -np.inf).all():
-        return
-    _check_indices(*arguments)
-    sign, other = ("+", "-") if maximum else ("-", "+")
-    nans = value.isnan().nonzero().flatten()
-    if len(nans):
-        raise ArgumentError(
-            f"`scores` must not contain NaN: {len(nans)} of {len(value)} items do, the first is item {int(nans[0])}. "
-            f"A cell that no path may enter is {other}inf; look for a diverged model or 0/0 upstream"
-        )
-    first = int((~value.isfinite()).nonzero()[0])
-    raise ArgumentError(
-        f"`scores` must not contain {sign}inf: item {first} does, or its path sum overflows. "
-        f"A cell that no path may enter is {other}inf"
-    )
-
-
-def _check_indices(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    classes: int,
-) -> None:
-    for index, name, last in (
-        (positive, "positive", classes - 1),
-        (negative, "negative", classes - 1),
-        (lengths, "lengths", volumes.shape[2]),
-    ):
-        if index is not None and bool(((index < 0) | (index > last)).any()):
-            low, high = int(index.min()), int(index.max())
-            raise ArgumentError(f"`{name}` must be from 0 to {last}, got values from {low} to {high}")
-
-
-def _empty(
-    volumes: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    lengths: torch.Tensor | None,  # noqa: ARG001 - the operator's signature
-    classes: int,
-    *_: object,
-) -> Found:
-    n = items(volumes, positive, negative, classes)
+def _empty(*arguments: Any) -> Found:
+    job = Job(*arguments)
+    volumes, n = job.volumes, job.items
     value = volumes.new_empty(n, dtype=torch.promote_types(volumes.dtype, torch.float32))
     start = volumes.new_empty(n, dtype=torch.long)
     return value, start, torch.empty_like(start), volumes.new_empty((n, volumes.shape[2], 3), dtype=torch.long)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-    volumes, positive, negative, _, classes, *_ = inputs
+    job = Job(*inputs)
     _, start, stop, cells = output
     ctx.mark_non_differentiable(start, stop, cells)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(cells, positive, negative)
-    ctx.shape, ctx.dtype, ctx.classes = volumes.shape, volumes.dtype, classes
+    ctx.save_for_backward(cells, job.positive, job.negative)
+    ctx.shape, ctx.dtype, ctx.classes = job.volumes.shape, job.volumes.dtype, job.classes
     ctx.backend = _forced.get()  # backward may run on another thread
 
 
 def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tensor | None, ...]:
-    if grad is None:
-        return (None,) * 8
-    cells, positive, negative = ctx.saved_tensors
-    with use_backend(ctx.backend):
-        dense = torch.ops.whytube.subpath_spread(
-            grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
-        )
-    return dense, None, None, None, None, None, None, None
+    dense = None
+    if grad is not None:
+        cells, positive, negative = ctx.saved_tensors
+        with use_backend(ctx.backend):
+            dense = torch.ops.whytube.subpath_spread(
+                grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
+            )
+    return dense, *(None for _ in Job._fields[1:])
 
 
 class _Subpath(torch.autograd.Function):
     """The operator without the dispatcher, for kernels that run on the host."""
 
-    @staticmethod
-    def forward(*arguments: Any) -> Found:
-        volumes, *rest = arguments
-        return _subpath(volumes, *rest)
-
+    forward = staticmethod(_subpath)
     setup_context = staticmethod(_save)
 
     @staticmethod
@@ -334,7 +219,7 @@ def _flat_index(
     form, row, col = cells.clamp_min(0).unbind(-1)
     steps = torch.arange(t, device=cells.device)
     offset = ((form * t + steps) * h + row) * w + col
-    plus, minus, _ = rows(torch.empty(count, 0), positive, negative, None, classes)
+    plus, minus = item_rows(count, positive, negative, classes)
     if plus is None:
         plus = torch.arange(count, device=cells.device)
     size = k * t * h * w

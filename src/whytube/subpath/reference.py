@@ -7,8 +7,13 @@ the path; it serves every device that has no kernel of its own.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+
+if TYPE_CHECKING:
+    from whytube.subpath.job import Job
 
 Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """value (N,), start (N,), stop (N,), cells (N, T, 3)."""
@@ -33,39 +38,21 @@ def compose(scores: torch.Tensor, *, radius: int = 1, fixed: bool = False) -> to
     return torch.stack(states, 1).amax(1)
 
 
-def compose_by_index(scores: torch.Tensor, *, radius: int = 1, fixed: bool = False) -> torch.Tensor:
-    """`compose` as it is first written down, with `scores[:, :, t]`: each backward step writes a full-size gradient."""
-    window = 2 * radius + 1
-    state = scores[:, :, 0]
-    best = state.flatten(1).amax(1)
-    for t in range(1, scores.shape[2]):
-        past = state if fixed else state.amax(1, keepdim=True)
-        state = scores[:, :, t] + F.max_pool2d(F.relu(past), window, stride=1, padding=radius)
-        best = torch.maximum(best, state.flatten(1).amax(1))
-    return best
-
-
-def search(
-    volumes: torch.Tensor,
-    plus: torch.Tensor | None,
-    minus: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    radius: int,
-    fixed: bool,
-    maximum: bool,
-) -> Found:
-    """Best path of N score volumes, each `volumes[plus]` or `volumes[plus] - volumes[minus]`, of length `lengths`."""
+def search(job: Job) -> Found:
+    """Find the best path of every item."""
+    plus, minus, lengths = job.rows()
+    volumes, radius = job.volumes, job.radius
     scores = volumes if plus is None else volumes[plus]
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if minus is not None:
         scores = scores - volumes[minus]
-    if not maximum:
+    if not job.maximum:
         scores = -scores
     n, k, t, h, w = scores.shape
     if lengths is not None:
         padding = torch.arange(t, device=scores.device) >= lengths[:, None]  # (N, T)
         scores = scores.masked_fill(padding[:, None, :, None, None], -torch.inf)
-    if fixed:
+    if job.fixed:
         value, end, path = _best_path(scores.reshape(n * k, t, h, w), radius)
         # Among equal values the lowest (time, row, column, form) wins.
         value, end, path = value.view(n, k), end.view(n, k), path.view(n, k, t)
@@ -82,7 +69,7 @@ def search(
     cells = torch.stack([forms, path // w, path % w], -1).where(inside[:, :, None], -1)
     length = inside.sum(1)
     start = torch.where(length > 0, inside.int().argmax(1), 0)
-    return (value if maximum else -value), start, start + length, cells
+    return (value if job.maximum else -value), start, start + length, cells
 
 
 def _best_path(planes: torch.Tensor, radius: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

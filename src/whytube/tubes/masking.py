@@ -47,12 +47,17 @@ def tube_mask(
     for b, tube in enumerate(tubes):
         scale = np.array(resolution) / sizes[b]
         boxes[b] = tube.at(frames[b]) * [scale[1], scale[0], scale[1], scale[0]]
-    # Pixel i has its centre at i + 0.5, so the first one at or past an edge e is ceil(e - 0.5).
-    edges = torch.from_numpy(np.ceil(boxes - 0.5).astype(np.int64)).to(device)
-    x1, y1, x2, y2 = edges[..., None].unbind(2)
-    y = torch.arange(resolution[0], device=device)
-    x = torch.arange(resolution[1], device=device)
-    rows, columns = (y >= y1) & (y < y2), (x >= x1) & (x < x2)
+    return box_masks(torch.from_numpy(boxes).to(device), resolution)
+
+
+def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    """Pixels whose centre lies in the box: boxes (..., T, 4) -> bool (..., T, H, W)."""
+    height, width = size
+    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
+    x = torch.arange(width, device=boxes.device) + 0.5
+    y = torch.arange(height, device=boxes.device) + 0.5
+    columns = (x >= x1) & (x < x2)  # (..., T, W)
+    rows = (y >= y1) & (y < y2)  # (..., T, H)
     return rows[..., :, None] & columns[..., None, :]
 
 
