@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from interruption import InterruptionError, interrupt_at, same
 from toy_source import Tints
 from whytube.classifiers import C3DResNet, load_backbone, load_classifier, read_card
 from whytube.errors import ArgumentError, ModelError
@@ -16,25 +17,6 @@ QUICK = Recipe(clips=480, batch_size=12, optimizer="adamw", lr=0.01, weight_deca
 def tiny(seed=0, classes=Tints.classes):
     torch.manual_seed(seed)
     return C3DResNet(classes, width=1 / 16, frames=2, size=(16, 16), stem_stride=2, pools=(1, 2, 1, 2))
-
-
-def same(first, second):
-    """Whether two networks have exactly the same weights and statistics."""
-    return all(
-        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    )
-
-
-class InterruptionError(Exception):
-    pass
-
-
-def interrupt_at(step):
-    def progress(record):
-        if record.step >= step:
-            raise InterruptionError
-
-    return progress
 
 
 def test_it_learns_and_keeps_the_curve():

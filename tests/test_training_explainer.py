@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from interruption import InterruptionError, interrupt_at, same
 from toy_explainer import tiny_classifier
 from toy_source import Tints
 from whytube.errors import ArgumentError, ModelError
@@ -20,25 +21,6 @@ class SharedWords(Tints):
     """Every class has the same words, so that only the clips can tell the classes apart."""
 
     table = torch.ones(3, 2, dtype=torch.bool)
-
-
-def same(first, second):
-    """Whether two modules have exactly the same weights and statistics."""
-    return all(
-        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    )
-
-
-class InterruptionError(Exception):
-    pass
-
-
-def interrupt_at(step):
-    def progress(record):
-        if record.step >= step:
-            raise InterruptionError
-
-    return progress
 
 
 @pytest.fixture(scope="module")
