@@ -48,6 +48,7 @@ def folder(tmp_path_factory) -> Path:
         ),
         (("explain", "dance.mp4", "--save", "empty"), "it is a folder"),
         (("evaluate", "--data", "wrong"), "4 more; `whytube data check` lists them all"),
+        (("results", "page", "empty", "--out", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("report", "--out", "new.html"), "there is nothing to report"),
         (("report", "empty", "--out", "new.html"), "holds no explanations (.json)"),
         (("report", "--results", "results.json", "--out", "dance.mp4"), "exists: choose another name"),
