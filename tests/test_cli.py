@@ -107,7 +107,7 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--json", tmp_path / "permuted.json")
     assert result.returncode == 0, result.stderr
     words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
-    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--json", out)
+    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--json", out, "--overwrite")
     assert result.returncode == 0, result.stderr
     assert set(json.loads(out.read_text())["methods"]) == {"two-sided", "permuted", "centre"}
     pooled, curves = tmp_path / "pooled.json", tmp_path / "curves.json"
