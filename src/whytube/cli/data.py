@@ -38,9 +38,11 @@ def check(
     deep: Annotated[bool, typer.Option(help="Decode every frame of every video.")] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """List every problem of a data set, and its statistics as in the paper's Table 1.
+    """Say what is wrong with a data set, and its statistics as in the paper's Table 1.
 
-    Example: `whytube data check my_videos --deep`. The exit code is 2 when the data cannot be used.
+    Problems of one kind share a line; --json has them all. The exit code is 2 when the data cannot be used.
+
+    Example: `whytube data check my_videos --deep`
     """
     from whytube.data.layout import check_dataset
 

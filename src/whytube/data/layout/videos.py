@@ -39,13 +39,16 @@ class Names:
     """Find a video by its name as a CSV file writes it.
 
     A name is the path relative to the data's folder. `videos/` in front and the ending may be left out where that
-    leaves no doubt.
+    leaves no doubt, and `class/name` stands for a video that lies anywhere.
     """
 
     def __init__(self, videos: Sequence[Video]) -> None:
         self._videos = {video.name: video for video in videos}
         self._short: dict[str, list[Video]] = {}
+        self._of_class: dict[str, list[Video]] = {}
         for video in videos:
+            for stem in {PurePosixPath(video.name).name, PurePosixPath(video.name).stem}:
+                self._of_class.setdefault(f"{video.label}/{stem}", []).append(video)
             for alias in _aliases(video.name):
                 self._short.setdefault(alias, []).append(video)
 
@@ -56,7 +59,7 @@ class Names:
         name = _tidy(written)
         if name in self._videos:
             return self._videos[name]
-        found = self._short.get(name, [])
+        found = self._short.get(name) or self._of_class.get(name, [])
         if len(found) > 1:
             return f"{written!r} may be {found[0].name!r} or {found[1].name!r}. Write the name with its ending"
         return found[0] if found else problems.unknown("video", written, self._videos)
