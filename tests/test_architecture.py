@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 # Lower levels know nothing of higher ones; modules of one level know nothing of each other.
 LEVELS = (
     ("errors",),
-    ("checks",),
+    ("checks", "files"),
     ("video", "tubes", "subpath", "checkpoint", "versions"),
     ("classifiers", "explanation"),
     ("explainer",),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from whytube.checks import fail
 from whytube.errors import ModelError
+from whytube.files import whole_file
 
 if TYPE_CHECKING:
     import os
@@ -41,17 +41,12 @@ def save_tensors(
         raise fail("path", "a file name that ends in .safetensors", repr(str(target)))
     _require_finite(tensors, target, "cannot write")
     text = _as_json({"schema": SCHEMA, "kind": kind, **header})
-    if not target.parent.is_dir():
-        raise ModelError(f"cannot write {target}: there is no folder {target.parent}. Make it first")
-    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     try:
-        whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-        save_file(whole, part, metadata={KEY: text})
-        part.replace(target)
-    except (SafetensorError, OSError) as error:
+        with whole_file(target, error=ModelError) as part:
+            save_file(whole, part, metadata={KEY: text})
+    except SafetensorError as error:
         raise ModelError(f"cannot write {target}: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return target
 
 

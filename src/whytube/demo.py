@@ -18,6 +18,7 @@ from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
 from whytube.explainer.explain import explain, load_model
+from whytube.files import write_whole
 from whytube.report import overlay_video, write_report
 from whytube.training.classifier import fit_classifier
 from whytube.training.evaluate import evaluate_classifier
@@ -54,7 +55,7 @@ def run_demo(
     pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
     results = measure(explainer, world, count=count, seed=seed, device=device)
     results["provenance"]["model"] = "trained just now" if train else "demo"
-    (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
+    write_whole(out / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
     title = "Why A, not B? The embedded world"
     write_report(out / "report.html", explanations=pairs, results=results, title=title)
     print_results(results, console)

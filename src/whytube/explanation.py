@@ -7,10 +7,10 @@ import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from whytube.checks import check_int, fail
 from whytube.errors import ArgumentError, ExplanationError
+from whytube.files import write_whole
 from whytube.tubes import Tube
 
 if TYPE_CHECKING:
@@ -219,15 +219,7 @@ class Explanation:
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
             raise ExplanationError(f"{target} exists already. Choose another name, or pass overwrite=True")
-        part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-        try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(target)
-        except OSError as error:
-            raise ExplanationError(f"cannot write {target}: {error.strerror or error}") from error
-        finally:
-            part.unlink(missing_ok=True)
-        return target
+        return write_whole(target, text, error=ExplanationError)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:

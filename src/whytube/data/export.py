@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from whytube import checks
 from whytube.data.world import SPLITS, World
 from whytube.errors import DataError
+from whytube.files import whole_folder
 from whytube.video import write_video
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def export_world(
     world = World(size=size, frames=frames, seed=seed)
     shares = {"train": 0.7, "val": 0.1, "test": 0.2} if splits is None else dict(splits)
     counts = _counts(checks.check_int(count, "count", 1), shares)
-    with _appearing(Path(out)) as folder:
+    with whole_folder(out, error=DataError) as folder:
         for name in world.classes:
             (folder / "videos" / name).mkdir(parents=True)
         _write_csv(folder / "attributes.csv", _class_rows(world))
@@ -117,23 +115,3 @@ def _box_rows(name: str, batch: Batch, place: int) -> Iterator[list[str | int]]:
 def _write_csv(path: Path, rows: Iterable[Iterable[str | int]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-@contextmanager
-def _appearing(out: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `out` that takes its name at the end, or is removed when anything goes wrong."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{out} exists already and is not an empty folder. Give a new name, or remove it first")
-    if not out.parent.is_dir():
-        raise DataError(f"cannot write {out}: there is no folder {out.parent}. Make it first")
-    part = out.parent / f".{out.name}.{uuid4().hex}.part"
-    try:
-        part.mkdir()
-        yield part
-        if out.exists():
-            out.rmdir()
-        part.rename(out)
-    except OSError as error:
-        raise DataError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

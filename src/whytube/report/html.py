@@ -8,9 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from whytube.errors import ExplanationError
+from whytube.files import write_whole
 from whytube.report.draw import reason_colour
 from whytube.report.measured import DASH, measured_html, provenance_html
 from whytube.report.results import measure, methods_of
@@ -52,16 +52,7 @@ def write_report(
         measured=measured_html(results),
         provenance=provenance_html(results),
     )
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise ExplanationError(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return target
+    return write_whole(path, page, error=ExplanationError)
 
 
 def _bytes(video: bytes | str | os.PathLike[str]) -> bytes:

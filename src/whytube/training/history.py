@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from whytube.errors import ModelError
+from whytube.files import write_whole
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,4 @@ class History:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file."""
-        target = Path(path)
-        target.write_text(json.dumps(self.to_dict(), indent=1) + "\n")
-        return target
+        return write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n", error=ModelError)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 import torch
 
 from whytube.checks import check_int, fail, shape_of
 from whytube.errors import VideoError
+from whytube.files import whole_file
 from whytube.video.picture import reason, require_av
 
 if TYPE_CHECKING:
@@ -44,19 +44,14 @@ def write_video(
     target = Path(path)
     rate = _rate(fps)
     check_int(crf, "crf", 0, 51)
-    if not target.parent.is_dir():
-        raise VideoError(f"cannot write {target}: there is no folder {target.parent}. Make it first")
-    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
-        with av.open(str(part), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-            count = _encode(container, rgb_arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset})
-        if count == 0:
-            raise VideoError(f"cannot write {target}: `frames` holds zero frames; expected at least one")
-        part.replace(target)
-    except (av.FFmpegError, OSError) as error:
+        with whole_file(target, error=VideoError) as part:
+            with av.open(str(part), "w", format="mp4", options={"movflags": "+faststart"}) as container:
+                count = _encode(container, rgb_arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset})
+            if count == 0:
+                raise VideoError(f"cannot write {target}: `frames` holds zero frames; expected at least one")
+    except av.FFmpegError as error:
         raise VideoError(f"cannot write {target}: {reason(error)}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return target
 
 

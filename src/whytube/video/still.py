@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 
 from whytube.checks import check_int, fail
 from whytube.errors import VideoError
+from whytube.files import whole_file
 from whytube.video.encode import rgb_arrays
 from whytube.video.picture import reason, require_av
 
@@ -40,16 +40,10 @@ def png_bytes(picture: NDArray[np.uint8]) -> bytes:
 
 def write_png(path: str | os.PathLike[str], picture: NDArray[np.uint8]) -> Path:
     """Write an RGB picture (H, W, 3) uint8; an existing file is replaced once the new one is whole."""
-    data, target = png_bytes(picture), Path(path)
-    part = _part(target)
-    try:
+    data = png_bytes(picture)
+    with whole_file(path, error=VideoError) as part:
         part.write_bytes(data)
-        part.replace(target)
-    except OSError as error:
-        raise VideoError(f"cannot write {target}: {reason(error)}") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return target
+    return Path(path)
 
 
 def write_gif(
@@ -74,20 +68,19 @@ def write_gif(
     arrays = [np.ascontiguousarray(array) for array in rgb_arrays(frames)]
     if not arrays or any(array.shape != arrays[0].shape for array in arrays):
         raise fail("frames", "at least one frame, all of one size", f"shapes {sorted({a.shape for a in arrays})}")
-    part = _part(target)
     try:
-        with av.open(str(part), "w", format="gif", options={"loop": "0"}) as container:
+        with (
+            whole_file(target, error=VideoError) as part,
+            av.open(str(part), "w", format="gif", options={"loop": "0"}) as container,
+        ):
             stream = container.add_stream("gif", rate=Fraction(fps).limit_denominator(1000))
             stream.height, stream.width = arrays[0].shape[:2]
             stream.pix_fmt = "pal8"
             for picture in _with_palette(arrays, rate=Fraction(fps).limit_denominator(1000), colours=colours):
                 container.mux(stream.encode(picture))
             container.mux(stream.encode(None))
-        part.replace(target)
-    except (av.FFmpegError, OSError) as error:
+    except av.FFmpegError as error:
         raise VideoError(f"cannot write {target}: {reason(error)}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return target
 
 
@@ -122,9 +115,3 @@ def _palette_graph(shape: tuple[int, ...], *, rate: Fraction, colours: int) -> G
     used.link_to(sink)
     graph.configure()
     return graph
-
-
-def _part(target: Path) -> Path:
-    if not target.parent.is_dir():
-        raise VideoError(f"cannot write {target}: there is no folder {target.parent}. Make it first")
-    return target.with_name(f".{target.name}.{uuid4().hex}.part")
