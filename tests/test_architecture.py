@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks", "files"),
-    ("video", "tubes", "subpath", "checkpoint", "versions"),
+    ("video", "tubes", "subpath", "checkpoint", "unpickling", "versions"),
     ("classifiers", "explanation"),
     ("explainer",),
     ("data", "report"),
@@ -26,6 +26,7 @@ LEVELS = (
 ONLY_IN = {
     "av": "video/",
     "numba": "subpath/cpu.py",
+    "scipy": "data/importers/mat.py",
     "triton": "subpath/cuda.py",
     "typer": "cli/",
     "rich": ("cli/", "demo.py"),
@@ -90,7 +91,19 @@ def test_the_layer_stands_alone():
 
 
 def test_import_is_light():
-    heavy = ("av", "numba", "triton", "typer", "rich", "matplotlib", "fastapi", "ray", "jinja2", "transformers")
+    heavy = (
+        "av",
+        "numba",
+        "scipy",
+        "triton",
+        "typer",
+        "rich",
+        "matplotlib",
+        "fastapi",
+        "ray",
+        "jinja2",
+        "transformers",
+    )
     script = (
         "import sys, torch, numpy; before = set(sys.modules); import whytube; "
         "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"

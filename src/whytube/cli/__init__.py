@@ -4,6 +4,7 @@ options.py   what several commands share: devices, data, files
 ask.py       explain, report, demo
 learn.py     train, evaluate
 data.py      data export, data check
+importing.py data import
 bench.py     bench subpath, bench train
 results.py   results pool, results curves, results page
 """

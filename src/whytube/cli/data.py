@@ -1,4 +1,4 @@
-"""`whytube data`: write the embedded world as files, check a folder of your own."""
+"""`whytube data`: write the embedded world as files, index public data sets, check a folder of your own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from whytube.cli import importing
 from whytube.cli.options import JsonFile, Seed, progress_bar, write_json
 
 app = typer.Typer(help="Data on disk: the layout is described in docs/data.md.", no_args_is_help=True)
+app.add_typer(importing.app, name="import")
 
 
 @app.command("export")
