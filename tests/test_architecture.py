@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks", "files"),
-    ("video", "tubes", "subpath", "checkpoint", "versions"),
+    ("video", "tubes", "subpath", "checkpoint", "unpickling", "versions"),
     ("classifiers", "reason"),
     ("explanation",),
     ("explainer",),
@@ -28,6 +28,7 @@ ONLY_IN = {
     "av": "video/",
     "cv2": "video/opencv.py",
     "numba": "subpath/cpu.py",
+    "scipy": "data/importers/mat.py",
     "triton": "subpath/cuda",
     "typer": "cli/",
     "rich": ("cli/", "demo.py"),
@@ -92,7 +93,19 @@ def test_the_layer_stands_alone():
 
 
 def test_import_is_light():
-    heavy = ("av", "numba", "triton", "typer", "rich", "matplotlib", "fastapi", "ray", "jinja2", "transformers")
+    heavy = (
+        "av",
+        "numba",
+        "scipy",
+        "triton",
+        "typer",
+        "rich",
+        "matplotlib",
+        "fastapi",
+        "ray",
+        "jinja2",
+        "transformers",
+    )
     script = (
         "import sys, torch, numpy; before = set(sys.modules); import whytube; "
         "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import whytube
+from video_files import make_seq
 from whytube.benchmark import subpath, train
 from whytube.data.world import World
 from whytube.evaluation.page import read_results, results_page
@@ -32,7 +33,16 @@ def clip(tmp_path_factory) -> Path:
 
 def test_version_and_help():
     assert run("--version").stdout.strip() == f"whytube {whytube.__version__}"
-    for words in ("explain", "demo", "report", "evaluate", "train classifier", "train explainer", "data export"):
+    for words in (
+        "explain",
+        "demo",
+        "report",
+        "evaluate",
+        "train classifier",
+        "train explainer",
+        "data export",
+        "data import jhmdb",
+    ):
         result = run(*words.split(), "--help")
         assert result.returncode == 0
         assert "Example" in result.stdout
@@ -115,6 +125,23 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     assert json.loads(pooled.read_text())["provenance"]["seed"] == [0, 0]
     assert run("results", "curves", f"permuted={tmp_path / 'permuted.json'}", "--json", curves).returncode == 0
     assert json.loads(curves.read_text())["provenance"]["permuted"]["table"] == "permuted"
+
+
+def test_a_public_data_set_is_indexed_where_it_lies(tmp_path):
+    names = ("vault/aaaaaaaaaaa_00001_00009", "vault/bbbbbbbbbbb_00001_00009")
+    (tmp_path / "olympic/vault").mkdir(parents=True)
+    for name, split in zip(names, ("train", "test"), strict=True):
+        make_seq(tmp_path / f"olympic/{name}.seq", 3)
+        (tmp_path / f"{split}.txt").write_text(f"{name}\n")
+    words = ("data", "import", "olympic-sports", "olympic", "--train", "train.txt", "--test", "test.txt", "--relative")
+    result = run(*words, "--out", "index", "--json", "made.json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "index: 2 videos (1 train, 1 test)" in result.stdout
+    assert json.loads((tmp_path / "made.json").read_text())["videos"] == {"train": 1, "val": 0, "test": 1}
+    assert run("data", "check", "index", cwd=tmp_path).returncode == 0
+    again = run(*words, "--out", "index", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "not an empty folder" in again.stderr
 
 
 @pytest.mark.parametrize(("name", "module"), [("subpath", subpath), ("train", train)])

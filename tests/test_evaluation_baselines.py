@@ -54,6 +54,17 @@ def test_detector_box_does_not_care_for_the_question():
     assert (regions.attributes >= 0).all()
 
 
+def test_detector_box_is_the_actors_where_there_is_one():
+    question, shown = ask(3)
+    actor = np.tile([2.0, 3.0, 20.0, 30.0], (4, 1))
+    boxes = [shown.boxes[0] | {"actor": actor}, *shown.boxes[1:]]
+    plain, acted = DetectorBox(WORDS)(question, 2), DetectorBox(WORDS)(replace(question, boxes=boxes), 2)
+    assert (acted.boxes[0, :, 0].numpy() == actor).all()
+    assert (acted.boxes[0, :, 1] == 0).all(), "a clip has one actor box"
+    assert torch.equal(acted.boxes[1:], plain.boxes[1:]), "other clips keep the boxes of their attributes"
+    assert (acted.attributes[0, :, 0] >= 0).all()
+
+
 def test_boxes_are_needed():
     question = replace(ask(1)[0], boxes=None)
     for method in (TrueBox(WORDS, Squares.table), DetectorBox(WORDS)):

@@ -207,3 +207,15 @@ def test_an_unreadable_folder_is_a_data_error(folder, monkeypatch):
 def test_unknown_split_names_are_refused(folder):
     with pytest.raises(ArgumentError, match="'train', 'val', 'test'"):
         read_dataset(folder).items("all")
+
+
+def test_class_and_name_stand_for_a_video_that_lies_anywhere(tmp_path):
+    folder = make_dataset(tmp_path / "data", splits=None, boxes=None)
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        shutil.copy(folder / "videos/dunk/a.mp4", tmp_path / place / "x.mp4")
+    write(folder, "manifest.csv", "video,class\n../one/x.mp4,surf\n../two/x.mp4,vault\nvideos/dunk/a.mp4,dunk\n")
+    write(folder, "splits.csv", "video,split\nsurf/x,train\nvault/x.mp4,test\ndunk/a,test\n")
+    dataset = read_dataset(folder)
+    assert names(dataset, "train") == ["../one/x.mp4"]
+    assert set(names(dataset, "test")) == {"../two/x.mp4", "videos/dunk/a.mp4"}

@@ -118,3 +118,26 @@ def test_progress_is_reported(folder):
 def test_no_folder(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         check_dataset(tmp_path / "none")
+
+
+def test_the_actor_has_boxes_and_is_no_attribute(folder):
+    rows = "dunk/b,actor,0,1,1,9,9\ndunk/b,actor,1,2,1,9,9\nsurf/c,actor,0,1,1,4,4\n"
+    report = check_dataset(write(folder, "boxes.csv", BOXES + rows))
+    assert report.problems == ()
+    counts = {row.split: (row.tracks, row.boxes, row.actors) for row in report.statistics}
+    assert counts == {"train": (1, 2, 1), "val": (0, 0, 0), "test": (0, 0, 1), "all": (1, 2, 2)}
+    write(folder, "attributes.csv", ATTRIBUTES.replace("indoor", "actor"))
+    (error,) = told(check_dataset(folder), "error")
+    assert error.startswith("attributes.csv:1: error: 'actor' is the name of the actor's boxes in boxes.csv")
+
+
+def test_problems_of_one_kind_are_one_line(folder):
+    bad = "".join(f"dunk/a,jumping,{n},9,1,4,{n + 2}\n" for n in range(30)) + "dunk/a,jumpng,3,1,1,4,4\n"
+    write(folder, "boxes.csv", BOXES + bad + "dunk/a,jumpin,3,1,1,4,4\n")
+    report = check_dataset(folder)
+    assert len(report.problems) == len(report.to_dict()["problems"]) == 32
+    boxes, words = [line for line in str(report).splitlines() if ": error: " in line]
+    assert boxes.startswith("boxes.csv:4: error: the box must have x1 < x2 and y1 < y2")
+    assert boxes.endswith("(and 29 more like it: boxes.csv:5, boxes.csv:6, boxes.csv:7, ...)")
+    assert words.endswith("'jumpng'. Did you mean 'jumping'? (and 1 more like it: boxes.csv:35)")
+    assert "errors: 32, warnings: 0" in str(report)

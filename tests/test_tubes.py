@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whytube.errors import ArgumentError
-from whytube.tubes import Tube, center_tube, random_tube, tube_from_cells, tube_iou, tube_iou_many, tube_iou_on
+from whytube.tubes import (
+    Tube,
+    center_tube,
+    enclosing_tube,
+    random_tube,
+    tube_from_cells,
+    tube_iou,
+    tube_iou_many,
+    tube_iou_on,
+)
 
 
 def tube(*boxes, start=0, times=None):
@@ -208,3 +217,12 @@ class TestControls:
         assert len(center_tube((8, 8), (2, 2), [])) == 0
         with pytest.raises(ArgumentError, match="no larger than the frame, 8 x 8"):
             center_tube((8, 8), (9, 2), [0])
+
+
+def test_one_box_goes_around_all_of_a_frame():
+    tube = enclosing_tube([4, 1, 4], [[10, 20, 30, 40], [0, 0, 2, 2], [5, 25, 12, 50]])
+    assert tube.frames.tolist() == [1, 4]
+    assert tube.boxes.tolist() == [[0, 0, 2, 2], [5, 20, 30, 50]]
+    assert len(enclosing_tube([], [])) == 0
+    with pytest.raises(ArgumentError, match=r"`boxes` must be of shape \(2, 4\), one per frame"):
+        enclosing_tube([0, 1], [[1, 2, 3, 4]])

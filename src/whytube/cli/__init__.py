@@ -5,6 +5,7 @@ profile.py   where the time of a command went
 ask.py       explain, report, demo
 learn.py     train, evaluate
 data.py      data export, data check
+importing.py data import
 bench.py     bench subpath, bench train
 results.py   results pool, results curves, results page
 """

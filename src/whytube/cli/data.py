@@ -1,4 +1,4 @@
-"""`whytube data`: write the embedded world as files, check a folder of your own."""
+"""`whytube data`: write the embedded world as files, index public data sets, check a folder of your own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from whytube.cli import importing
 from whytube.cli.options import JsonFile, Overwrite, Seed, progress_bar, require_new, write_json
 
 app = typer.Typer(help="Data on disk: the layout is described in docs/data.md.", no_args_is_help=True)
+app.add_typer(importing.app, name="import")
 
 
 @app.command("export")
@@ -46,9 +48,11 @@ def check(
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """List every problem of a data set, and its statistics as in the paper's Table 1.
+    """Say what is wrong with a data set, and its statistics as in the paper's Table 1.
 
-    Example: `whytube data check my_videos --deep`. The exit code is 2 when the data cannot be used.
+    Problems of one kind share a line; --json has them all. The exit code is 2 when the data cannot be used.
+
+    Example: `whytube data check my_videos --deep`
     """
     from whytube.data.layout import check_dataset
 

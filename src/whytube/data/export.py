@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whytube import checks
+from whytube.data.layout.writing import BOX_COLUMNS, box_rows, class_rows, write_rows
 from whytube.data.world import SPLITS, World
 from whytube.errors import DataError
 from whytube.files import whole_folder
@@ -14,7 +15,7 @@ from whytube.video import write_video
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from whytube.data.world import Batch
 
@@ -48,21 +49,19 @@ def export_world(
     with whole_folder(out, error=DataError) as folder:
         for name in world.classes:
             (folder / "videos" / name).mkdir(parents=True)
-        _write_csv(folder / "attributes.csv", _class_rows(world))
+        write_rows(folder / "attributes.csv", class_rows(world.classes, world.attributes, world.table))
         with (
             (folder / "splits.csv").open("w", encoding="utf-8", newline="") as split_file,
             (folder / "boxes.csv").open("w", encoding="utf-8", newline="") as box_file,
         ):
-            split_rows, box_rows = (
-                csv.writer(split_file, lineterminator="\n"),
-                csv.writer(box_file, lineterminator="\n"),
-            )
-            split_rows.writerow(["video", "split"])
-            box_rows.writerow(["video", "attribute", "frame", "x1", "y1", "x2", "y2"])
+            splits_csv, boxes_csv = (csv.writer(file, lineterminator="\n") for file in (split_file, box_file))
+            splits_csv.writerow(["video", "split"])
+            boxes_csv.writerow(BOX_COLUMNS)
             for done, (split, name, batch, place) in enumerate(_clips(world, counts), start=1):
                 write_video(folder / name, batch.clips[place], fps, crf=CRF)
-                split_rows.writerow([name, split])
-                box_rows.writerows(_box_rows(name, batch, place))
+                splits_csv.writerow([name, split])
+                for word, boxes in batch.boxes[place].items():
+                    boxes_csv.writerows(box_rows(name, word, range(frames), boxes))
                 if progress is not None:
                     progress(done, count)
         for empty in [place for place in (folder / "videos").iterdir() if not any(place.iterdir())]:
@@ -96,22 +95,3 @@ def _clips(world: World, counts: Mapping[str, int]) -> Iterator[tuple[str, str, 
             batch = world.batch(split, range(start, min(start + CHUNK, count)))
             for place, label in enumerate(batch.labels.tolist()):
                 yield split, f"videos/{world.classes[label]}/{split}_{start + place:05d}.mp4", batch, place
-
-
-def _class_rows(world: World) -> Iterator[list[str | int]]:
-    yield ["class", *world.attributes]
-    for name, row in zip(world.classes, world.table.int().tolist(), strict=True):
-        yield [name, *row]
-
-
-def _box_rows(name: str, batch: Batch, place: int) -> Iterator[list[str | int]]:
-    """Yield boxes to 1/100 pixel; a box without area (its entity has left the frame) is none."""
-    for word, boxes in batch.boxes[place].items():
-        for frame, box in enumerate(boxes.round(2).tolist()):
-            if box[2] > box[0] and box[3] > box[1]:
-                yield [name, word, frame, *(format(value, "g") for value in box)]
-
-
-def _write_csv(path: Path, rows: Iterable[Iterable[str | int]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -10,13 +11,15 @@ from whytube import checks
 from whytube.errors import Code, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 Level: TypeAlias = Literal["error", "warning"]
 
 # Finding the nearest name takes long among thousands; after so many the messages go without.
 SUGGESTIONS = 50
+# What tells two messages of one kind apart: quoted names, paths, numbers.
+PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S*|-?[0-9][0-9.,]*")
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,30 @@ class Problem:
     line: int | None
     message: str
 
+    @property
+    def place(self) -> str:
+        """Where it is, as editors understand it."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Level and first sentence without its names and numbers: alike for all problems of one kind."""
+        return self.level, PARTICULARS.sub("...", self.message).split(". ")[0]
+
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.level}: {self.message}"
+        return f"{self.place}: {self.level}: {self.message}"
+
+
+def grouped(problems: Iterable[Problem], *, places: int = 3) -> list[str]:
+    """Word every kind of problem once: the first as it is, then how many more there are and where the next ones are."""
+    kinds: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        kinds.setdefault(problem.kind, []).append(problem)
+    lines = []
+    for first, *others in kinds.values():
+        some = ", ".join(other.place for other in others[:places]) + (", ..." if len(others) > places else "")
+        lines.append(f"{first} (and {len(others)} more like it: {some})" if others else str(first))
+    return lines
 
 
 @dataclass

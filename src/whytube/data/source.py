@@ -13,6 +13,9 @@ from whytube.checks import check_int, fail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ACTOR = "actor"
+"""The box track of whoever acts, among those of attributes: many data sets have no other boxes. It is no attribute."""
+
 
 class ClipBatch(Protocol):
     """B clips with what is known about them."""

@@ -1,4 +1,4 @@
-"""Tubes from a path of grid cells, and control tubes: random and centred."""
+"""Tubes from a path of grid cells, around several boxes, and control tubes: random and centred."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ def _checked_cells(
         bad = inside[((inside < 0) | (inside >= limits)).any(axis=1)][0]
         raise fail("cells", f"(form, row, column) below {tuple(limits.tolist())}, or -1", tuple(bad.tolist()))
     return path
+
+
+def enclosing_tube(frames: ArrayLike, boxes: ArrayLike) -> Tube:
+    """Put one box around all boxes of each frame: frames (N,) in any order and with repeats, boxes (N, 4)."""
+    indices, given = np.asarray(frames, dtype=np.int64), np.asarray(boxes, dtype=np.float64)
+    if given.shape != (len(indices), 4) and given.size + len(indices):
+        raise fail("boxes", f"of shape ({len(indices)}, 4), one per frame", given.shape)
+    given = given.reshape(-1, 4)
+    kept, place = np.unique(indices, return_inverse=True)
+    corners = np.repeat([[np.inf, np.inf, -np.inf, -np.inf]], len(kept), axis=0)
+    np.minimum.at(corners[:, :2], place, given[:, :2])
+    np.maximum.at(corners[:, 2:], place, given[:, 2:])
+    return Tube(kept, corners)
 
 
 def center_tube(size: tuple[int, int], box: ArrayLike, frames: ArrayLike, *, times: ArrayLike | None = None) -> Tube:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from whytube.data.rows import Problems, read_sheet
+from whytube.data.source import ACTOR
 from whytube.data.tables import AttributeTable, read_class_rows, read_flag
 from whytube.tubes import Tube
 
@@ -27,7 +28,7 @@ CORNERS = ("x1", "y1", "x2", "y2")
 
 @dataclass(frozen=True)
 class Track:
-    """The boxes of one attribute in one video, and the lines of boxes.csv that hold them, (L,) int64."""
+    """The boxes of an attribute or the actor in one video, and the lines of boxes.csv that hold them, (L,) int64."""
 
     tube: Tube
     lines: NDArray[np.int64]
@@ -56,6 +57,9 @@ def read_attributes(
         for word in words:
             if word not in table.attributes:
                 problems.error(own_path, problems.unknown("attribute", word, table.attributes), 1)
+    if ACTOR in table.attributes:
+        text = f"{ACTOR!r} is the name of the actor's boxes in {BOX_FILE}. Call the attribute something else"
+        problems.error(path if path.is_file() else own_path, text, 1)
     return table, _rows(table, videos, flags)
 
 
@@ -132,9 +136,9 @@ def _rows(table: AttributeTable, videos: list[Video], flags: dict[str, dict[str,
 def read_boxes(
     folder: Path, names: Names, attributes: tuple[str, ...], problems: Problems
 ) -> dict[str, dict[str, Track]]:
-    """Return video name -> attribute -> its track, from boxes.csv."""
+    """Return video name -> attribute or ACTOR -> its track, from boxes.csv."""
     path = folder / BOX_FILE
-    sheet = None
+    sheet, known = None, (*attributes, ACTOR)
     if path.is_file():
         sheet = read_sheet(path, problems, required=("video", "attribute", "frame", *CORNERS))
     found: dict[tuple[str, str], dict[int, tuple[int, list[float]]]] = {}
@@ -142,8 +146,8 @@ def read_boxes(
         video = names.find(row.cells["video"], problems)
         if isinstance(video, str):
             problems.error(path, video, row.line)
-        elif row.cells["attribute"] not in attributes:
-            problems.error(path, problems.unknown("attribute", row.cells["attribute"], attributes), row.line)
+        elif row.cells["attribute"] not in known:
+            problems.error(path, problems.unknown("attribute", row.cells["attribute"], known), row.line)
         elif (read := _read_box(row, path, problems)) is not None:
             frame, box = read
             track = found.setdefault((video.name, row.cells["attribute"]), {})

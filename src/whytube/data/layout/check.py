@@ -12,7 +12,8 @@ import torch
 from whytube.data.layout.annotations import BOX_FILE, Track
 from whytube.data.layout.dataset import Dataset, Item, checked_folder, index
 from whytube.data.layout.videos import SPLITS
-from whytube.data.rows import Problem, Problems
+from whytube.data.rows import Problem, Problems, grouped
+from whytube.data.source import ACTOR
 from whytube.errors import VideoError
 from whytube.video import VideoInfo, iter_windows, probe
 
@@ -27,7 +28,10 @@ SLACK = 1.0
 
 @dataclass(frozen=True)
 class Statistics:
-    """The paper's Table 1 for one split: classes and attributes that occur in it; tracks, and their boxes."""
+    """The paper's Table 1 for one split: classes and attributes that occur in it; tracks of attributes, their boxes.
+
+    actors: videos with boxes of the actor, which are not among the others.
+    """
 
     split: str
     videos: int
@@ -35,11 +39,12 @@ class Statistics:
     attributes: int
     tracks: int
     boxes: int
+    actors: int
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `check_dataset` found; printed, it is a table followed by the problems."""
+    """What `check_dataset` found; printed, it is a table followed by a line for every kind of problem."""
 
     folder: str
     problems: tuple[Problem, ...]
@@ -55,13 +60,13 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
-        heads = ("split", "videos", "classes", "attributes", "tracks", "boxes")
+        heads = ("split", "videos", "classes", "attributes", "tracks", "boxes", "actors")
         lines = [f"{heads[0]:8}" + "".join(f"{head:>12}" for head in heads[1:])]
         for row in self.statistics:
             cells = tuple(asdict(row).values())
             lines.append(f"{cells[0]:8}" + "".join(f"{cell:>12}" for cell in cells[1:]))
         errors = sum(problem.level == "error" for problem in self.problems)
-        lines += ["", *map(str, self.problems)] if self.problems else []
+        lines += ["", *grouped(self.problems)] if self.problems else []
         lines += ["", f"{self.folder}: errors: {errors}, warnings: {len(self.problems) - errors}"]
         return "\n".join(lines)
 
@@ -139,7 +144,13 @@ def _statistics(dataset: Dataset) -> list[Statistics]:
 
 def _count(split: str, items: tuple[Item, ...]) -> Statistics:
     attributes = int(torch.stack([item.attributes for item in items]).any(0).sum()) if items else 0
-    tubes = [tube for item in items for tube in item.boxes.values()]
+    tubes = [tube for item in items for word, tube in item.boxes.items() if word != ACTOR]
     return Statistics(
-        split, len(items), len({item.label for item in items}), attributes, len(tubes), sum(map(len, tubes))
+        split=split,
+        videos=len(items),
+        classes=len({item.label for item in items}),
+        attributes=attributes,
+        tracks=len(tubes),
+        boxes=sum(map(len, tubes)),
+        actors=sum(ACTOR in item.boxes for item in items),
     )

@@ -14,6 +14,7 @@ from whytube.data.layout.annotations import BOX_FILE, Track, read_attributes, re
 from whytube.data.layout.source import FolderSource
 from whytube.data.layout.videos import SPLITS, Names, find_videos
 from whytube.data.rows import Problems
+from whytube.data.source import ACTOR
 from whytube.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Item:
     """One video.
 
     name: its path relative to the data's folder, as CSV files write it. label: place of its class in the classes.
-    attributes: (S,) bool. boxes: attribute -> Tube, in pixels and frames of the video itself.
+    attributes: (S,) bool. boxes: attribute, or ACTOR, -> Tube, in pixels and frames of the video itself.
     split: train, val, test, or None for a video that is in no split.
     """
 
@@ -131,7 +132,7 @@ def index(problems: Problems) -> tuple[Dataset, dict[str, dict[str, Track]]]:
 def _check_boxed_attributes(dataset: Dataset, tracks: dict[str, dict[str, Track]], problems: Problems) -> None:
     for item in dataset.videos:
         for word, track in tracks.get(item.name, {}).items():
-            if not item.attributes[dataset.attributes.index(word)]:
+            if word != ACTOR and not item.attributes[dataset.attributes.index(word)]:
                 text = f"{item.name!r} has boxes of {word!r} but not the attribute. Is its row right?"
                 problems.warn(dataset.folder / BOX_FILE, text, int(track.lines.min()))
 

@@ -44,7 +44,7 @@ class FolderBatch:
 
     @cached_property
     def boxes(self) -> list[dict[str, NDArray[np.float64]]]:
-        """Per clip, attribute -> box (T, 4) in pixels of the clip, cut off at its edges; zeros where there is none."""
+        """Per clip, attribute or ACTOR -> box (T, 4) in pixels of the clip, cut off at its edges; zeros for no box."""
         height, width = self.clips.shape[-2:]
         edges = np.array([width, height, width, height], dtype=np.float64)
         found = []

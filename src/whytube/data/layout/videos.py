@@ -39,24 +39,33 @@ class Names:
     """Find a video by its name as a CSV file writes it.
 
     A name is the path relative to the data's folder. `videos/` in front and the ending may be left out where that
-    leaves no doubt.
+    leaves no doubt, and `class/name` stands for a video that lies anywhere.
     """
 
     def __init__(self, videos: Sequence[Video]) -> None:
         self._videos = {video.name: video for video in videos}
         self._short: dict[str, list[Video]] = {}
+        self._of_class: dict[str, list[Video]] = {}
+        self._asked: dict[str, Video | str] = {}
         for video in videos:
+            for stem in {PurePosixPath(video.name).name, PurePosixPath(video.name).stem}:
+                self._of_class.setdefault(f"{video.label}/{stem}", []).append(video)
             for alias in _aliases(video.name):
                 self._short.setdefault(alias, []).append(video)
 
     def find(self, written: str, problems: Problems) -> Video | str:
         """Return the video, or what is wrong with the name."""
+        if written not in self._asked:  # boxes.csv has a row per frame
+            self._asked[written] = self._look_up(written, problems)
+        return self._asked[written]
+
+    def _look_up(self, written: str, problems: Problems) -> Video | str:
         if written in self._videos:
             return self._videos[written]
         name = _tidy(written)
         if name in self._videos:
             return self._videos[name]
-        found = self._short.get(name, [])
+        found = self._short.get(name) or self._of_class.get(name, [])
         if len(found) > 1:
             return f"{written!r} may be {found[0].name!r} or {found[1].name!r}. Write the name with its ending"
         return found[0] if found else problems.unknown("video", written, self._videos)
@@ -123,30 +132,32 @@ def _from_manifest(folder: Path, problems: Problems) -> tuple[list[Video], bool]
 def _from_folders(folder: Path, problems: Problems) -> Iterator[Video]:
     inside = folder / VIDEO_FOLDER
     root = inside if inside.is_dir() else folder
-    for place in _visible(root):
+    for place in visible(root):
         if not place.is_dir():
             if place.suffix.lower() in VIDEO_SUFFIXES:
                 problems.warn(place, "a video outside a class folder is left out. Move it to <class>/")
             continue
         count = 0
-        for entry in _visible(place):
-            if _is_video(entry):
+        for entry in visible(place):
+            if is_video(entry):
                 yield Video(entry.relative_to(folder).as_posix(), entry, place.name, None, place)
                 count += 1
             elif not (entry.suffix.lower() in FRAME_SUFFIXES and entry.is_file()):
                 problems.warn(entry, _left_out(entry))
-        if not count and any(entry.suffix.lower() in FRAME_SUFFIXES for entry in _visible(place)):
+        if not count and any(entry.suffix.lower() in FRAME_SUFFIXES for entry in visible(place)):
             text = f"the class folder holds single frames. Move those of each video to {place.name}/<name>/"
             problems.warn(place, text)
         elif not count:
             problems.warn(place, "the class folder holds no videos. Fill it or remove it")
 
 
-def _visible(folder: Path) -> list[Path]:
+def visible(folder: Path) -> list[Path]:
+    """List what is in a folder and not hidden, sorted."""
     return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
-def _is_video(entry: Path) -> bool:
+def is_video(entry: Path) -> bool:
+    """Tell a video, by its ending, or a folder of frames."""
     if entry.is_dir():
         return any(p.suffix.lower() in FRAME_SUFFIXES and not p.name.startswith(".") for p in entry.iterdir())
     return entry.suffix.lower() in VIDEO_SUFFIXES

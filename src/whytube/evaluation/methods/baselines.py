@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from whytube.data.source import ACTOR
 from whytube.errors import ArgumentError
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
 from whytube.evaluation.metrics import annotated_boxes, separating_words
@@ -43,20 +44,26 @@ class Centre:
 
 @dataclass(frozen=True, eq=False)
 class DetectorBox:
-    """A true box of the clip, whatever the question, with a random word: the paper's baseline on UCF101-24."""
+    """A true box of the clip, whatever the question, with a random word: the paper's baseline on UCF101-24.
+
+    It is the actor's where the clip has one, else that of any attribute.
+    """
 
     attributes: Sequence[str]
     seed: int = 0
     name: str = "detector-box"
 
     def __call__(self, question: Question, k: int) -> Regions:
-        """Answer all negatives of a clip with boxes of its entities, in random order."""
+        """Answer all negatives of a clip with the actor's box, or with boxes of its entities in random order."""
         boxes, known = _known_boxes(question, self.attributes)
+        actor, acted = _known_boxes(question, (ACTOR,))
         chances = clip_chances(question.clips, self.name, self.seed)
         chosen = random_words(chances, known[:, None], k).expand(-1, question.negative.shape[1], -1)
         every = torch.ones(*question.negative.shape, len(self.attributes), dtype=torch.bool, device=known.device)
         words = random_words(chances, every, k)
-        return as_regions(_of_words(boxes, chosen), words, chosen >= 0)
+        tubes = torch.where(acted[:, :, None, None, None], actor[:, :, None], _of_words(boxes, chosen))
+        only_one = torch.arange(k, device=known.device) == 0
+        return as_regions(tubes, words, torch.where(acted[:, :, None], only_one, chosen >= 0))
 
 
 @dataclass(frozen=True, eq=False)

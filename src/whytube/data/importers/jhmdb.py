@@ -1,0 +1,174 @@
+"""J-HMDB: the official folders, or one pack of clips with clips.csv, actor_boxes.npz and part_boxes.json.
+
+Jhuang, Gall, Zuffi, Schmid, Black, "Towards understanding action recognition", ICCV 2013. Official are
+ReCompress_Videos/<class>/<name>.avi or Rename_Images/<class>/<name>/*.png, splits/<class>_test_split<k>.txt, and
+puppet_mask/<class>/<name>/puppet_mask.mat, from which the actor's boxes come where scipy is here.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from whytube import checks
+from whytube.data.importers.index import Entry, read_list, videos_under, without_ending, write_index
+from whytube.data.importers.mat import EXTRA, can_read_mat, read_mat
+from whytube.data.rows import Problems, read_sheet
+from whytube.data.source import ACTOR
+from whytube.data.tables import AttributeTable, read_table
+from whytube.errors import DataError
+from whytube.tubes import Tube, enclosing_tube
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from whytube.data.importers.index import Imported
+
+_Parts: TypeAlias = dict[int, dict[str, tuple[float, float, float, float]]]
+"""Of one clip: frame -> label -> corners."""
+
+SPLIT_MARKS = {"1": "train", "2": "test"}
+"""The official lists' marks."""
+
+
+class _Clips(NamedTuple):
+    """What a folder says: class/name -> train or test, where the videos lie, class/name -> the actor's boxes."""
+
+    splits: dict[str, str]
+    videos: Path
+    actors: Mapping[str, Tube]
+    notes: tuple[str, ...] = ()
+
+
+def import_jhmdb(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    split: int = 1,
+    val: float = 0.0,
+    relative: bool = False,
+) -> Imported:
+    """Index J-HMDB as it lies in `folder`, with one of its three official splits, in the new folder `out`.
+
+    Part boxes, where part_boxes.json is there, become boxes of the attributes that the parts show; those are for
+    evaluation, so clips of the test split alone get them.
+    val: share of train held out as val, by whole source videos. relative: paths from `out` to the videos.
+    """
+    checks.check_int(split, "split", 1, 3)
+    place, table = Path(folder), read_table("jhmdb")
+    clips = _read_pack(place, split) if (place / "clips.csv").is_file() else _read_official(place, split, table)
+    found, parts = videos_under(clips.videos), _read_parts(place / "part_boxes.json")
+    entries = []
+    for name, kind in clips.splits.items():
+        label, _, video = name.partition("/")
+        if label not in table.classes:
+            raise checks.unknown_name("class", label, table.classes)
+        if name not in found:
+            continue
+        boxes = {ACTOR: clips.actors[name]} if name in clips.actors else {}
+        if kind == "test":
+            boxes |= _attribute_boxes(parts.get(name, {}), label, table)
+        entries.append(Entry(video, found[name], label, kind, video.rpartition(f"_{label}_")[0] or video, boxes))
+    return write_index(
+        out,
+        entries,
+        table=table,
+        listed=list(clips.splits),
+        videos=clips.videos,
+        val=val,
+        relative=relative,
+        notes=clips.notes,
+    )
+
+
+def _read_pack(folder: Path, split: int) -> _Clips:
+    problems, column = Problems(folder), f"split{split}"
+    sheet = read_sheet(folder / "clips.csv", problems, required=("clip", column), free=True)
+    splits = {row.cells["clip"]: row.cells[column] for row in sheet.rows} if sheet else {}
+    problems.raise_errors(f"the data in {folder}")
+    for name, kind in splits.items():
+        checks.check_choice(kind, f"{column} of {name}", ("train", "test"))
+    path = folder / "actor_boxes.npz"
+    return _Clips(splits, folder / "clips", _read_actors(path) if path.is_file() else {})
+
+
+def _read_actors(path: Path) -> dict[str, Tube]:
+    """Read class/name -> (T, 4) corners of every frame."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: enclosing_tube(np.arange(len(arrays[name])), arrays[name]) for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise DataError(f"cannot read the boxes of {path}: {error}") from error
+
+
+def _read_official(folder: Path, split: int, table: AttributeTable) -> _Clips:
+    places = [place for name in ("ReCompress_Videos", "Rename_Images") if (place := folder / name).is_dir()]
+    if not places:
+        expected = "clips.csv, or ReCompress_Videos/ or Rename_Images/ with splits/"
+        raise DataError(f"{folder} does not hold J-HMDB; expected {expected} in it")
+    splits: dict[str, str] = {}
+    for label in table.classes:
+        path = folder / "splits" / f"{label}_test_split{split}.txt"
+        for line, words in read_list(path):
+            if len(words) != 2 or words[1] not in SPLIT_MARKS:
+                raise DataError(f"{path}:{line}: expected a video and 1 (train) or 2 (test), got {' '.join(words)!r}")
+            splits[f"{label}/{without_ending(words[0])}"] = SPLIT_MARKS[words[1]]
+    masks = folder / "puppet_mask"
+    if masks.is_dir() and not can_read_mat():
+        return _Clips(splits, places[0], {}, (f"no boxes of the actor: puppet_mask/ needs scipy, {EXTRA}",))
+    paths = {name: path for name in splits if (path := masks / name / "puppet_mask.mat").is_file()}
+    return _Clips(splits, places[0], {name: _around_mask(path) for name, path in paths.items()})
+
+
+def _around_mask(path: Path) -> Tube:
+    """Tight boxes of masks (H, W, T); a frame without a mask has none."""
+    masks = np.atleast_3d(read_mat(path, "part_mask")) > 0
+    frames, boxes = [], []
+    for frame in np.flatnonzero(masks.any((0, 1))):
+        rows, columns = (np.flatnonzero(masks[:, :, frame].any(axis)) for axis in (1, 0))
+        frames.append(int(frame))
+        boxes.append([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
+    return enclosing_tube(frames, boxes)
+
+
+def _read_parts(path: Path) -> dict[str, _Parts]:
+    """Read class/name -> frame -> label -> corners; nothing where there is no such file."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            clip: {
+                int(frame): {label: _corners(box) for label, box in boxes.items()} for frame, boxes in frames.items()
+            }
+            for clip, frames in found.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        expected = "expected {clip: {frame: {label: [x1, y1, x2, y2]}}}"
+        raise DataError(f"cannot read the part boxes of {path}, {expected}: {error}") from error
+
+
+def _corners(box: list[float]) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = map(float, box)
+    return x1, y1, x2, y2
+
+
+def _attribute_boxes(parts: _Parts, label: str, table: AttributeTable) -> dict[str, Tube]:
+    """One box per frame around all parts that show an attribute which the class has."""
+    boxes = {}
+    for word, has in zip(table.attributes, table.row(label).tolist(), strict=True):
+        shown = [
+            (frame, labels[part])
+            for frame, labels in parts.items()
+            for part in table.parts.get(word, ())
+            if part in labels
+        ]
+        if has and shown:
+            frames, corners = zip(*shown, strict=True)
+            boxes[word] = enclosing_tube(frames, corners)
+    return boxes
