@@ -1,0 +1,76 @@
+import io
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whytube.errors import DataError
+from whytube.unpickling import load_arrays
+
+UCF = Path(__file__).parent.parent.parent / "shared" / "data" / "ucf101_24" / "corrected_boxes.pkl"
+
+
+def read(value, protocol):
+    return load_arrays(io.BytesIO(pickle.dumps(value, protocol=protocol)))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_plain_data_and_arrays_are_read(protocol):
+    value = {
+        "weights": [np.arange(6, dtype="f4").reshape(2, 3), np.asfortranarray(np.ones((2, 2)))],
+        "count": np.int64(3),
+        "table": (1, 2.5, "ü", None, True),
+        "rows": np.zeros(2, dtype=[("x", "u1"), ("y", "f8")]),
+    }
+    if protocol == 2:  # there Python 3 writes bytes as a call
+        value = {"table": value["table"]}
+    found = read(value, protocol)
+    assert found.keys() == value.keys()
+    assert found["table"] == value["table"]
+    if protocol > 2:
+        assert all(np.array_equal(a, b) for a, b in zip(found["weights"], value["weights"], strict=True))
+        assert found["count"] == 3
+        assert found["rows"].dtype == value["rows"].dtype
+
+
+class Attack:
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Attack(os.system, "exit 1"), Attack(eval, "1 + 1"), Path("x"), Attack(getattr, "a", "upper"), np.sum, {1: print}],
+)
+def test_everything_else_is_refused_before_it_is_called(value):
+    with pytest.raises(DataError, match=r"expected plain data and numpy arrays, got .*which could run code"):
+        read(value, 4)
+
+
+def test_arrays_of_objects_are_refused():
+    with pytest.raises(DataError, match="an array of Python objects"):
+        read(np.array([{}, []], dtype=object), 4)
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", pickle.dumps(np.ones(9))[:60], b"\x80\x04N0."])
+def test_damaged_files(data):
+    with pytest.raises(DataError, match="it is damaged or no pickle"):
+        load_arrays(io.BytesIO(data))
+
+
+def test_the_message_names_the_file(tmp_path):
+    path = tmp_path / "boxes.pkl"
+    path.write_bytes(pickle.dumps(print))
+    with path.open("rb") as file, pytest.raises(DataError, match=r"cannot read .*boxes\.pkl.*builtins\.print"):
+        load_arrays(file)
+
+
+@pytest.mark.skipif(not UCF.exists(), reason="UCF101-24's boxes are not here")
+def test_a_real_file_of_python_2():
+    with UCF.open("rb") as file:
+        assert len(load_arrays(file, encoding="latin1")) == 3194
