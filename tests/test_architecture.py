@@ -13,10 +13,10 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks", "files"),
-    ("video", "tubes", "subpath", "checkpoint", "unpickling", "versions"),
+    ("video", "tubes", "subpath", "checkpoint", "cache", "unpickling", "versions"),
     ("classifiers", "reason"),
     ("explanation",),
-    ("explainer",),
+    ("explainer", "weights"),
     ("data", "report"),
     ("training",),
     ("evaluation",),

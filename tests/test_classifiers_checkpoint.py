@@ -1,9 +1,11 @@
 import pytest
 import torch
 
+from whytube.cache import cached_weights
 from whytube.checkpoint import load_tensors, save_tensors
 from whytube.classifiers import C3DResNet, checkpoint, load_backbone, load_classifier, read_card, save_classifier
 from whytube.errors import ModelError
+from whytube.explainer.checkpoint import fingerprint
 
 
 @pytest.fixture
@@ -51,7 +53,9 @@ def test_weights_with_a_name(path, monkeypatch):
     path.rename(path.parent / "c" / "classifier.safetensors")
     monkeypatch.setattr(checkpoint, "SHIPPED", path.parent)
     assert load_classifier("c").classes == ("run", "jump")
-    with pytest.raises(ModelError, match=r"no weights are called 'world'.*shipped weights \(c\)"):
+    with pytest.raises(
+        ModelError, match=r"no weights are called 'world'.*shipped weights \(c\).*`whytube models pull`"
+    ):
         load_classifier("world")
     with pytest.raises(ModelError, match="there is no such file"):
         load_classifier("world.safetensors")
@@ -65,6 +69,7 @@ def test_weights_with_a_name(path, monkeypatch):
         ({"settings": {"width": 0.125, "frames": 4, "size": [32, 32]}}, "its weights do not fit its settings"),
         ({"settings": {"fc_layers": 9}}, "`fc_layers` must be"),
         ({"shoes": 2}, "its card is damaged"),
+        ({"base": {"name": "x"}}, "its card is damaged"),
     ],
 )
 def test_cards_that_do_not_fit(path, change, message):
@@ -72,3 +77,56 @@ def test_cards_that_do_not_fit(path, change, message):
     save_tensors(path, tensors, header | change, kind="classifier")
     with pytest.raises(ModelError, match=message):
         load_classifier(path)
+
+
+@pytest.fixture
+def base(model, monkeypatch, tmp_path):
+    """Put weights called "base" into the cache, as if pulled."""
+    monkeypatch.setenv("WHYTUBE_CACHE", str(tmp_path / "cache"))
+    cached_weights("base").parent.mkdir(parents=True)
+    return save_classifier(cached_weights("base"), model, provenance={})
+
+
+@pytest.fixture
+def tuned(base):
+    """Return a classifier for other classes whose last block went on learning."""
+    tuned = load_backbone("base", ["walk", "swim", "ride"], seed=1)
+    with torch.no_grad():
+        for parameter in tuned.blocks[3].parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.01)
+    return tuned.eval()
+
+
+def test_pulled_weights_have_a_name(base, model):
+    assert load_classifier("base").classes == model.classes
+    assert load_backbone("base", ["x", "y"], pooling="max").pooling == "max"
+    with pytest.raises(ModelError, match="unexpected keyword argument 'depth'"):
+        load_backbone("base", ["x", "y"], depth=3)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_file_that_stands_on_a_base_holds_what_differs(tuned, tmp_path, half):
+    path = save_classifier(tmp_path / "t.safetensors", tuned, provenance={}, base="base", half=half)
+    stored, _ = load_tensors(path, kind="classifier")
+    assert {name.split(".")[0] for name in stored} == {"blocks", "head"}
+    assert all(name.startswith(("head.", "blocks.3.")) for name in stored)
+    assert stored["blocks.3.conv1.weight"].dtype == (torch.float16 if half else torch.float32)
+    assert stored["head.0.weight"].dtype == stored["blocks.3.norm1.bias"].dtype == torch.float32
+    loaded = load_classifier(path)
+    assert read_card(path).base["name"] == "base"
+    assert fingerprint(loaded) == fingerprint(tuned)
+    clips = torch.rand(2, 3, 4, 32, 32)
+    torch.testing.assert_close(loaded(clips), tuned(clips), rtol=0, atol=1e-3 if half else 0.0)
+
+
+def test_a_base_must_be_there_and_the_same(tuned, base, tmp_path):
+    path = save_classifier(tmp_path / "t.safetensors", tuned, provenance={}, base="base")
+    save_classifier(base, C3DResNet(["run", "jump"], **load_classifier("base").settings), provenance={})
+    with pytest.raises(ModelError, match="it stands on other weights than the base in the cache"):
+        load_classifier(path)
+    base.unlink()
+    for use in (load_classifier, lambda path: load_backbone(path, ["x", "y"])):
+        with pytest.raises(ModelError, match=r"run `whytube models pull base` first"):
+            use(path)
+    with pytest.raises(ModelError, match=r"run `whytube models pull base` first"):
+        save_classifier(path, tuned, provenance={}, base="base")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from toy_explainer import tiny_classifier, tiny_explainer
+from whytube.cache import cached_weights
 from whytube.classifiers import save_classifier
 from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explainer import explain as module
@@ -236,6 +237,23 @@ def test_models_by_folder_and_by_name(video, explainer, folder, monkeypatch):
     (folder / "explainer.safetensors").unlink()
     with pytest.raises(ModelError, match="there is no such file"):
         load_model("tiny")
+
+
+def test_a_model_that_stands_on_pulled_weights(explainer, folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("WHYTUBE_CACHE", str(tmp_path))
+    base = cached_weights("base")
+    base.parent.mkdir()
+    save_classifier(base, explainer.classifier, provenance={})
+    with torch.no_grad():
+        explainer.classifier.blocks[3].conv1.weight.mul_(1.01)
+        explainer.classifier.head[-1].weight.mul_(1.01)
+    path = folder / "classifier.safetensors"
+    save_classifier(path, explainer.classifier, provenance={}, base="base", half=True)
+    save_explainer(folder / "explainer.safetensors", explainer, provenance={})
+    assert load_model(folder).classes == explainer.classes
+    base.unlink()
+    with pytest.raises(ModelError, match="run `whytube models pull base` first"):
+        load_model(folder)
 
 
 def test_a_repeated_frame_keeps_its_first_box(explainer):

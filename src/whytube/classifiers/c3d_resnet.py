@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import Features, VideoClassifier
+from whytube.classifiers.folding import fold_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,9 +119,7 @@ class C3DResNet(VideoClassifier):
         fast = copy.deepcopy(self).eval()
         pairs: list[tuple[nn.Module, str, str]] = [(fast, "stem", "norm")]
         pairs += [(block, f"conv{i}", f"norm{i}") for block in fast.blocks for i in (1, 2)]
-        for module, conv, norm in pairs:
-            setattr(module, conv, fuse_conv_bn_eval(getattr(module, conv), getattr(module, norm)))
-            setattr(module, norm, nn.Identity())
+        fold_norms(pairs)
         return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
 
     def features(self, clips: Tensor) -> Features:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.checks import unknown_name
+from whytube.checks import fail, unknown_name
 from whytube.classifiers.c3d_resnet import C3DResNet
+from whytube.classifiers.i3d import I3D
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.classifiers.base import VideoClassifier
 
-ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet}
+ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet, I3D.architecture: I3D}
 
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # The paper's: 37 G multiply-adds a clip, 14 M weights; maps 256 x 14 x 14 and 512 x 7 x 7.
@@ -26,6 +28,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         "c3d-resnet",
         {"width": 0.125, "size": (64, 64), "pooling": "max", "stem_stride": 2, "pools": (2, 1, 1, 2)},
     ),
+    # Inception-v1 inflated, for the weights of `whytube models pull`; 4:3 clips as J-HMDB and UCF101 have them.
+    "i3d": ("i3d", {}),
 }
 
 
@@ -39,6 +43,8 @@ def build_classifier(preset: str, classes: Sequence[str], *, seed: int = 0, **ch
     if preset not in PRESETS:
         raise unknown_name("classifier preset", preset, PRESETS)
     architecture, settings = PRESETS[preset]
+    if unknown := changes.keys() - signature(ARCHITECTURES[architecture]).parameters.keys():
+        raise fail("changes", f"settings of {architecture}", ", ".join(sorted(unknown)))
     return construct(architecture, classes, seed=seed, settings=settings | changes)
 
 

@@ -40,12 +40,12 @@ Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by defa
 def train_classifier(
     out: Out,
     data: Data = "world",
-    preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small.")] = "c3d-resnet-small",
+    preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small, i3d.")] = "c3d-resnet-small",
     recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
-    fc_layers: Annotated[int, typer.Option(help="1 to 3, as in the paper's study.")] = 1,
+    fc_layers: Annotated[int | None, typer.Option(help="Of a c3d-resnet: 1 to 3, as in the paper's study.")] = None,
     pretrained: Annotated[
         str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
     ] = None,
@@ -78,7 +78,8 @@ def train_classifier(
     if pretrained:
         model = load_backbone(pretrained, source.classes, seed=seed)
     else:
-        model = build_classifier(preset, source.classes, seed=seed, fc_layers=fc_layers)
+        changes = {} if fc_layers is None else {"fc_layers": fc_layers}
+        model = build_classifier(preset, source.classes, seed=seed, **changes)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     with training_bar(how.steps) as progress:
         history = fit_classifier(

@@ -1,0 +1,217 @@
+"""I3D on RGB: Inception-v1 with every filter inflated in time (Carreira and Zisserman, "Quo Vadis", CVPR 2017).
+
+Stages carry the published names, so that published weights find their place:
+
+    Conv3d_1a_7x7 | Conv3d_2b_1x1, Conv3d_2c_3x3 | Mixed_3b, 3c | Mixed_4b to 4f | Mixed_5b, 5c | mean | class layer
+
+with a max pooling at every bar up to Mixed_5b. Every convolution and pooling pads as TensorFlow's "SAME" does: as
+little as makes the output ceil(n / stride) long, the odd cell on the far side. A network that was trained so answers
+differently with the symmetric padding that is usual here.
+
+h(x) is the output of Mixed_4f (832 channels, stride 16) and of Mixed_5c (1024 channels, stride 32), after their relu.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whytube.checks import check_choice, fail
+from whytube.classifiers.base import Features, VideoClassifier
+from whytube.classifiers.folding import fold_norms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Triple = tuple[int, int, int]
+
+
+class Pool(NamedTuple):
+    """A max pooling before a stage: kernel and stride in (T, H, W)."""
+
+    kernel: Triple
+    stride: Triple
+
+
+POOLS = {
+    "Conv3d_2b_1x1": Pool((1, 3, 3), (1, 2, 2)),
+    "Mixed_3b": Pool((1, 3, 3), (1, 2, 2)),
+    "Mixed_4b": Pool((3, 3, 3), (2, 2, 2)),
+    "Mixed_5b": Pool((2, 2, 2), (2, 2, 2)),
+}
+"""By the stage they stand before."""
+MIXED = {
+    "Mixed_3b": (64, 96, 128, 16, 32, 32),
+    "Mixed_3c": (128, 128, 192, 32, 96, 64),
+    "Mixed_4b": (192, 96, 208, 16, 48, 64),
+    "Mixed_4c": (160, 112, 224, 24, 64, 64),
+    "Mixed_4d": (128, 128, 256, 24, 64, 64),
+    "Mixed_4e": (112, 144, 288, 32, 64, 64),
+    "Mixed_4f": (256, 160, 320, 32, 128, 128),
+    "Mixed_5b": (256, 160, 320, 32, 128, 128),
+    "Mixed_5c": (384, 192, 384, 48, 128, 128),
+}
+"""Channels of an Inception module: branch 0; branch 1, its 1x1x1 and 3x3x3; branch 2 likewise; branch 3."""
+FINE, COARSE = "Mixed_4f", "Mixed_5c"
+"""The stages whose outputs are h(x)."""
+TEMPORAL_STRIDES = ("kinetics", "one")
+EPS = 1e-3
+MOMENTUM = 0.01
+"""Of the batch statistics: the original's .001 is too slow to follow a short fine-tuning."""
+
+
+def same_padding(size: Sequence[int], kernel: Triple, stride: Triple) -> list[tuple[int, int]]:
+    """TensorFlow's "SAME": how much to pad before and after each of T, H, W."""
+    totals = (max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(size, kernel, stride, strict=True))
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def pad_same(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
+    """Pad (B, d, T, H, W) with zeros. Under a max pooling zeros are as good as -inf: what is pooled was a relu's."""
+    pads = same_padding(x.shape[2:], kernel, stride)
+    return functional.pad(x, [side for pair in reversed(pads) for side in pair])
+
+
+class Unit(nn.Module):
+    """Convolution, normalisation, relu. The published normalisation has no scale: ours stays 1 and is not trained."""
+
+    def __init__(self, channels: int, out_channels: int, kernel: int = 1, stride: Triple = (1, 1, 1)) -> None:
+        super().__init__()
+        self.kernel, self.stride = (kernel,) * 3, stride
+        # Without stride "SAME" is symmetric, and the convolution pads by itself, without a copy.
+        self.pads = stride == (1, 1, 1)
+        padding = kernel // 2 if self.pads else 0
+        self.conv = nn.Conv3d(channels, out_channels, kernel, stride=stride, padding=padding, bias=False)
+        self.norm = nn.BatchNorm3d(out_channels, eps=EPS, momentum=MOMENTUM)
+        self.norm.weight.requires_grad_(False)
+        nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, d, T, H, W) -> (B, d', T', H', W')."""
+        x = x if self.pads else pad_same(x, self.kernel, self.stride)
+        return functional.relu(self.norm(self.conv(x)), inplace=not self.training)
+
+
+class Mixed(nn.Module):
+    """An Inception module: four branches of one input, their channels side by side."""
+
+    def __init__(self, channels: int, widths: tuple[int, int, int, int, int, int]) -> None:
+        super().__init__()
+        self.branch_0 = Unit(channels, widths[0])
+        self.branch_1 = nn.Sequential(Unit(channels, widths[1]), Unit(widths[1], widths[2], 3))
+        self.branch_2 = nn.Sequential(Unit(channels, widths[3]), Unit(widths[3], widths[4], 3))
+        self.branch_3 = Unit(channels, widths[5])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, d, T, H, W) -> (B, d', T, H, W)."""
+        pooled = functional.max_pool3d(x, 3, stride=1, padding=1)
+        return torch.cat([self.branch_0(x), self.branch_1(x), self.branch_2(x), self.branch_3(pooled)], dim=1)
+
+
+class I3D(VideoClassifier):
+    """Inception-v1 inflated, 12.3 M weights without its class layer.
+
+    size: (H, W) of the clips; the published network was trained at 224 x 224.
+    temporal_strides: "kinetics" as published (time becomes frames / 8, rounded up, on the last map), "one" for none, so
+        that T = T' on every map. The weights are the same.
+    dropout: share of the pooled features that training leaves out before the class layer.
+    """
+
+    architecture = "i3d"
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        *,
+        frames: int = 32,
+        size: tuple[int, int] = (144, 192),
+        temporal_strides: str = "kinetics",
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__(classes, frames=frames, size=size)
+        if not 0 <= dropout < 1:
+            raise fail("dropout", "at least 0 and less than 1", dropout)
+        self.temporal_strides = check_choice(temporal_strides, "temporal_strides", TEMPORAL_STRIDES)
+        self.dropout = float(dropout)
+        self.frozen: tuple[str, ...] = ()
+        self.stages = nn.ModuleDict(
+            {
+                "Conv3d_1a_7x7": Unit(3, 64, 7, stride=self._stride((2, 2, 2))),
+                "Conv3d_2b_1x1": Unit(64, 64),
+                "Conv3d_2c_3x3": Unit(64, 192, 3),
+            }
+        )
+        channels = 192
+        for name, widths in MIXED.items():
+            self.stages[name] = Mixed(channels, widths)
+            channels = widths[0] + widths[2] + widths[4] + widths[5]
+        self.head = nn.Linear(channels, len(self.classes))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keyword arguments that build the same network for the same classes."""
+        return {
+            "frames": self.frames,
+            "size": list(self.size),
+            "temporal_strides": self.temporal_strides,
+            "dropout": self.dropout,
+        }
+
+    def features(self, clips: Tensor) -> Features:
+        """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C) and maps at strides 16 and 32.
+
+        The maps are (B, 832, T/4, H/16, W/16) and (B, 1024, T/8, H/32, W/32), rounded up; T stays with strides "one".
+        """
+        x = 2 * self.check_clips(clips) - 1
+        maps = []
+        for name, stage in self.stages.items():
+            if name in POOLS:
+                kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
+                x = functional.max_pool3d(pad_same(x, kernel, stride), kernel, stride)
+            x = stage(x)
+            if name in (FINE, COARSE):
+                maps.append(x)
+        return Features(self._logits(x), tuple(maps))
+
+    def freeze_below(self, stage: str) -> None:
+        """Train only from a stage on, e.g. "Mixed_4c"; "head" for the class layer alone.
+
+        What lies before keeps its weights, and its normalisations their statistics, also in `train()`.
+        """
+        names = [*self.stages, "head"]
+        check_choice(stage, "stage", names)
+        self.frozen = tuple(names[: names.index(stage)])
+        for name, module in self.stages.items():
+            for key, parameter in module.named_parameters():
+                parameter.requires_grad_(name not in self.frozen and not key.endswith("norm.weight"))
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> I3D:
+        """Set the mode; frozen stages stay in evaluation mode."""
+        super().train(mode)
+        for name in self.frozen:
+            self.stages[name].eval()
+        return self
+
+    def for_inference(self) -> I3D:
+        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
+        fast = copy.deepcopy(self).eval()
+        fold_norms([(unit, "conv", "norm") for unit in fast.modules() if isinstance(unit, Unit)])
+        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
+
+    def _stride(self, stride: Triple) -> Triple:
+        return stride if self.temporal_strides == "kinetics" else (1, *stride[1:])
+
+    def _logits(self, x: Tensor) -> Tensor:
+        """(B, 1024, T, H, W) -> (B, C): the mean over time of the logits of every two neighbouring steps.
+
+        The published network pools 2 x 7 x 7, at its 224 x 224 the whole of the last map; here the whole at any size.
+        """
+        window = (min(2, x.shape[2]), *x.shape[3:])
+        steps = functional.avg_pool3d(x, window, stride=1).flatten(2).transpose(1, 2)
+        logits: Tensor = self.head(functional.dropout(steps, self.dropout, self.training))
+        return logits.mean(1)
