@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from toy_squares import ask
-from whytube.evaluation.methods.answers import as_regions, clip_chances, path_boxes, random_words
-from whytube.tubes import tube_from_cells
+from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
 
 
 def numbers(chances):
@@ -45,11 +44,3 @@ def test_padding():
     assert regions.attributes.tolist() == [[[5, -1]]]
     assert regions.scores.tolist() == [[[0, -torch.inf]]]
     assert regions.boxes.sum((-1, -2)).tolist() == [[[12, 0]]]
-
-
-@pytest.mark.parametrize("frames", [3, 6, 7])
-def test_path_boxes_agree_with_tubes(frames):
-    cells = torch.tensor([[-1, -1, -1], [0, 0, 4], [0, 1, 3]])
-    found = path_boxes(cells, (2.0, 3.0), grid=(4, 5), frames=frames, size=(32, 60))
-    tube = tube_from_cells(cells, [(2.0, 3.0)], (3, 4, 5), range(frames), (32, 60))
-    assert np.allclose(found.numpy(), tube.at(range(frames)))

@@ -8,8 +8,9 @@ from toy_source import Tints
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
-from whytube.explainer.explainer import NEARLY, VERIFYING_FILL, Explainer, build_scores
+from whytube.explainer.explainer import NEARLY, Explainer, build_scores
 from whytube.explainer.regions import Question, listed
+from whytube.explainer.verify import VERIFYING_FILL
 from whytube.subpath import max_subpath
 from whytube.tubes import Tube, erase, tube_mask
 

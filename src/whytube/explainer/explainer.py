@@ -11,16 +11,13 @@ from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
 from whytube.explainer.forms import Forms
 from whytube.explainer.objective import find_objective
-from whytube.explainer.regions import Question, Regions, listed
+from whytube.explainer.regions import Question, Regions, listed, padded
 from whytube.explainer.scores import Scores
+from whytube.explainer.verify import log_odds, masked_logits
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
-from whytube.tubes import box_masks, erase
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-
-VERIFYING_FILL = "zero"
-"""What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
 NEARLY = 0.5
 """Share of its word's best score that a tube must reach to stand for it; chosen of 0, .5, .7, .85 on 72 val clips."""
@@ -106,7 +103,7 @@ class Explainer:
         value, place = path.value.topk(count, dim=-1)  # (1, N, k)
         index = place[..., None, None].expand(*place.shape, *path.cells.shape[-2:])
         cells = path.cells.gather(2, index)
-        return _padded(self.scores.forms.boxes(cells), words[place], value, k)
+        return padded(self.scores.forms.boxes(cells), words[place], value, k)
 
     def _verified(self, question: Question, k: int) -> Regions:
         """Candidates from the layer, ranked by what the classifier says once they are masked.
@@ -118,11 +115,11 @@ class Explainer:
         suited = self._suited(question)  # (B, N, S)
         words = listed(suited.any(1))  # (B, s), -1 where there are fewer
         boxes, likely = self._candidates(question, words)  # (B, s, K, T, 4), (B, s, K)
-        batch, count, forms = boxes.shape[:3]
-        before = _log_odds(question.features.logits, question.negative)  # (B, N)
+        batch, count = boxes.shape[:2]
+        before = log_odds(question.features.logits, question.negative)  # (B, N)
         tried = likely & (words >= 0)[..., None]
-        after = _log_odds(self._masked_logits(question, boxes, tried).flatten(1, 2), question.negative)
-        rises = (after - before[:, None]).view(batch, count, forms, -1)
+        after = log_odds(masked_logits(self.classifier, question, boxes, tried), question.negative[:, None, None])
+        rises = after - before[:, None, None]  # (B, s, K, N)
         rise, best = torch.where(tried[..., None], rises, -torch.inf).max(2)  # (B, s, N): the best form
         fits = suited.gather(2, words.clamp_min(0)[:, None].expand(-1, before.shape[1], -1))
         ranked = torch.where(fits & (words >= 0)[:, None], rise.transpose(1, 2), -torch.inf)  # (B, N, s)
@@ -131,7 +128,7 @@ class Explainer:
         found = value > -torch.inf
         chosen = boxes[each, place, best.transpose(1, 2).gather(2, place)]
         chosen = torch.where(found[..., None, None], chosen, 0)
-        return _padded(chosen, torch.where(found, words[each, place], -1), value, k)
+        return padded(chosen, torch.where(found, words[each, place], -1), value, k)
 
     def _candidates(self, question: Question, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Best tube of every form for words (B, s): boxes (B, s, K, T, 4), and whether it may stand for the word."""
@@ -153,22 +150,6 @@ class Explainer:
         only = of_a & ~table[question.negative]
         return torch.where(only.any(-1, keepdim=True), only, of_a)
 
-    def _masked_logits(
-        self, question: Question, boxes: torch.Tensor, tried: torch.Tensor, *, chunk: int = 64
-    ) -> torch.Tensor:
-        """Logits once each of boxes (B, s, K, T, 4) that is `tried` (B, s, K) is masked: (B, s, K, C)."""
-        owner, flat = tried.nonzero()[:, 0], boxes[tried]
-        results = []
-        for first in range(0, len(flat), chunk):
-            clips = question.clips[owner[first : first + chunk]]
-            masks = box_masks(flat[first : first + chunk], self.classifier.size)
-            with evaluating(self.classifier):
-                results.append(self.classifier(erase(clips, masks, fill=VERIFYING_FILL)))
-        logits = question.features.logits[:, None, None].repeat(1, *tried.shape[1:], 1)
-        if results:
-            logits[tried] = torch.cat(results)
-        return logits
-
 
 def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
     """Build untrained scores that fit a classifier's maps."""
@@ -177,24 +158,6 @@ def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
-
-
-def _log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
-    """Log-odds log p(B) / (1 - p(B)) of the negatives (B, N) from logits (B, C) or (B, n, C): (B, N) or (B, n, N)."""
-    if logits.ndim == 3:
-        negative = negative[:, None].expand(-1, logits.shape[1], -1)
-    log_p = logits.log_softmax(-1).gather(-1, negative)
-    return log_p - torch.log1p(-log_p.exp().clamp_max(1 - 1e-6))
-
-
-def _padded(boxes: torch.Tensor, attributes: torch.Tensor, scores: torch.Tensor, k: int) -> Regions:
-    """Fill up to k answers with none."""
-    missing = k - scores.shape[-1]
-    if missing:
-        boxes = torch.nn.functional.pad(boxes, (0, 0, 0, 0, 0, missing))
-        attributes = torch.nn.functional.pad(attributes, (0, missing), value=-1)
-        scores = torch.nn.functional.pad(scores, (0, missing), value=-torch.inf)
-    return Regions(boxes, attributes, scores)
 
 
 def _stacked(parts: list[Regions]) -> Regions:

@@ -65,3 +65,13 @@ def listed(rows: torch.Tensor) -> torch.Tensor:
     """List where rows (B, S) are true: (B, s), -1 where a row has fewer than others."""
     order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
     return torch.where(rows.gather(1, order), order, -1)
+
+
+def padded(boxes: torch.Tensor, attributes: torch.Tensor, scores: torch.Tensor, k: int) -> Regions:
+    """Fill up to k answers with none."""
+    missing = k - scores.shape[-1]
+    if missing:
+        boxes = torch.nn.functional.pad(boxes, (0, 0, 0, 0, 0, missing))
+        attributes = torch.nn.functional.pad(attributes, (0, missing), value=-1)
+        scores = torch.nn.functional.pad(scores, (0, missing), value=-torch.inf)
+    return Regions(boxes, attributes, scores)

@@ -48,22 +48,3 @@ def as_regions(
         attributes=torch.where(exists, attributes, -1),
         scores=torch.where(exists, scores, -torch.inf),
     )
-
-
-def path_boxes(
-    cells: torch.Tensor, form: tuple[float, float], *, grid: tuple[int, int], frames: int, size: tuple[int, int]
-) -> torch.Tensor:
-    """Boxes of paths on a grid in pixels of the clip: cells (..., t, 3) -> (..., T, 4), zeros outside the path.
-
-    form: (height, width) of the box in cells, centred on the cell's centre and clipped to the frame. grid: (H, W) in
-    cells. frames: T of the clip; with fewer steps t an element covers the frames of its step. size: (H, W) in pixels.
-    """
-    steps = cells.shape[-2]
-    cells = cells[..., torch.arange(frames, device=cells.device) * steps // frames, :]
-    edges = torch.tensor(size, dtype=torch.float32, device=cells.device)
-    pitch = edges / torch.tensor(grid, device=cells.device)
-    centre = (cells[..., 1:] + 0.5) * pitch
-    half = torch.tensor(form, dtype=torch.float32, device=cells.device) * pitch / 2
-    low, high = (centre - half).clamp_min(0), torch.minimum(centre + half, edges)
-    boxes = torch.cat([low.flip(-1), high.flip(-1)], dim=-1)
-    return torch.where(cells[..., :1] >= 0, boxes, 0)

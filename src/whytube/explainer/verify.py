@@ -1,0 +1,50 @@
+"""Ask the classifier again: what it says once tubes are masked, and how much that speaks for B."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.classifiers.base import evaluating
+from whytube.tubes import box_masks, erase
+
+if TYPE_CHECKING:
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.regions import Question
+
+VERIFYING_FILL = "zero"
+"""What candidate tubes are filled with while they are compared; answers are judged by other fills."""
+
+_CLIPS = 64
+_PIXELS = 2**24
+"""At most so many clips, and pixels of them, are masked and classified at a time."""
+
+
+@torch.no_grad()
+def masked_logits(
+    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, tried: torch.Tensor
+) -> torch.Tensor:
+    """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C)."""
+    owner, flat = tried.nonzero()[:, 0], boxes[tried]
+    chunk = max(1, min(_CLIPS, _PIXELS // math.prod(question.clips.shape[2:])))
+    results = []
+    with evaluating(classifier):
+        for first in range(0, len(flat), chunk):
+            masks = box_masks(flat[first : first + chunk], classifier.size)
+            clips = erase(question.clips[owner[first : first + chunk]], masks, fill=VERIFYING_FILL)
+            results.append(classifier(clips))
+    own = question.features.logits
+    logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
+    if results:
+        logits[tried] = torch.cat(results)
+    return logits
+
+
+def log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
+    """Log-odds log p(B) / (1 - p(B)) from logits (..., C) of classes (..., N), which may broadcast: (..., N)."""
+    log_p = logits.log_softmax(-1)
+    wanted = negative.expand(*log_p.shape[:-1], negative.shape[-1])
+    chosen = log_p.gather(-1, wanted)
+    return chosen - torch.log1p(-chosen.exp().clamp_max(1 - 1e-6))

@@ -1,0 +1,39 @@
+import torch
+
+from toy_squares import Adder, ask
+from whytube.explainer import verify
+from whytube.explainer.verify import VERIFYING_FILL, log_odds, masked_logits
+from whytube.tubes import box_masks, erase
+
+
+def test_masked_logits_are_asked_for_only_where_tried():
+    question, _ = ask(2)
+    model = Adder()
+    boxes = torch.tensor([0.0, 0, 16, 32]).expand(2, 3, 4, 4)
+    tried = torch.tensor([[True, False, False], [False, False, True]])
+    logits = masked_logits(model, question, boxes, tried)
+    assert model.seen == 2
+    assert model.training, "its mode is as it was"
+    torch.testing.assert_close(logits[0, 1], question.features.logits[0])
+    by_hand = model.eval()(erase(question.clips[1:], box_masks(boxes[1, :1], model.size), fill=VERIFYING_FILL))
+    torch.testing.assert_close(logits[1, 2], by_hand[0].detach())
+
+
+def test_log_odds():
+    logits = torch.tensor([[[0.0, 1.0, 2.0]], [[3.0, 0.0, 1.0]]])
+    found = log_odds(logits, torch.tensor([[[2]], [[0]]]))
+    chances = logits.softmax(-1)
+    torch.testing.assert_close(found[:, 0, 0], torch.logit(torch.stack([chances[0, 0, 2], chances[1, 0, 0]])))
+
+
+def test_large_clips_are_asked_about_one_by_one(monkeypatch):
+    question, _ = ask(2)
+    boxes = torch.tensor([0.0, 0, 16, 32]).expand(2, 3, 4, 4)
+    tried = torch.ones(2, 3, dtype=torch.bool)
+    whole = masked_logits(Adder(), question, boxes, tried)
+    sizes = []
+    model = Adder()
+    model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
+    monkeypatch.setattr(verify, "_PIXELS", 1)
+    torch.testing.assert_close(masked_logits(model, question, boxes, tried), whole)
+    assert sizes == [1] * 6
