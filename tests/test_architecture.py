@@ -30,6 +30,8 @@ ONLY_IN = {
     "numba": "subpath/cpu.py",
     "scipy": "data/importers/mat.py",
     "triton": "subpath/cuda",
+    "transformers": "classifiers/adapters.py",
+    "torchvision": "classifiers/adapters.py",
     "typer": "cli/",
     "rich": ("cli/", "demo.py"),
 }

@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import whytube
 from video_files import make_seq
 from whytube.benchmark import subpath, train
+from whytube.cli.options import find_model
 from whytube.data.world import World
+from whytube.errors import WhytubeError
 from whytube.evaluation.page import read_results, results_page
 from whytube.explanation import Explanation
 from whytube.video import read_clip, write_video
@@ -181,3 +184,46 @@ def test_results_refuse_what_is_none(tmp_path):
 
 def test_the_results_page_is_generated():
     assert (ROOT / "docs" / "results.md").read_text() == results_page(read_results(ROOT / "results"))
+
+
+OWN = """
+from torch import nn
+import whytube
+
+def build():
+    net = nn.Sequential(nn.Conv3d(3, 4, 4, 4), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(4, 2))
+    return whytube.wrap(net, classes=["jump", "run"], frames=4, size=(32, 32))
+
+made = build()
+text = "no model"
+
+def fails():
+    return 1 / 0
+"""
+
+
+@pytest.mark.parametrize("name", ["build", "made"])
+def test_explain_with_a_network_of_ones_own(clip, tmp_path, name):
+    (tmp_path / "mine.py").write_text(OWN)
+    result = run("explain", clip, "--model", f"{tmp_path / 'mine.py'}:{name}", "--device", "cpu", "--json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert set(answer["probabilities"]) == {"jump", "run"}
+    assert answer["reasons"]
+    assert all(reason["attribute"] == "" for reason in answer["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine.py:biuld", "Did you mean 'build'?"),
+        ("mine.py:text", "must give a VideoClassifier (see whytube.wrap) or an Explainer, got str"),
+        ("mine.py:fails", "failed with ZeroDivisionError: division by zero (line 13 of mine.py)"),
+        ("none.py:build", "there is no such file"),
+    ],
+)
+def test_files_that_give_no_network(tmp_path, name, message):
+    (tmp_path / "mine.py").write_text(OWN)
+    with pytest.raises(WhytubeError) as error:
+        find_model(str(tmp_path / name), torch.device("cpu"))
+    assert message in str(error.value)

@@ -14,8 +14,8 @@ from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explainer import explain as module
 from whytube.explainer.checkpoint import save_explainer
 from whytube.explainer.explain import explain, load_model
-from whytube.explainer.explainer import VERIFYING_FILL
 from whytube.explainer.regions import Question
+from whytube.explainer.verify import VERIFYING_FILL
 from whytube.explanation import Explanation
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_video
@@ -129,6 +129,8 @@ def test_a_clip_is_explained_as_the_file_is(video, explainer):
     clip = read_clip(video, frames=FRAMES, size=SIZE)
     one, other = (explain(x, explainer).to_dict() for x in (video, clip))
     assert one.pop("timings").keys() == other.pop("timings").keys()
+    assert (one.pop("fps"), one.pop("duration")) == pytest.approx((FPS, COUNT / FPS))
+    assert (other.pop("fps"), other.pop("duration")) == (None, None), "a clip does not know its file"
     assert one == other
 
 

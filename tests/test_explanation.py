@@ -44,7 +44,8 @@ def explanation(*reasons: Reason, **changes: object) -> Explanation:
         (["with pole"], ', because of "with pole"'),
         (["with pole", "mat"], ', because of "with pole" and "mat"'),
         (["with pole", "mat", "run"], ', because of "with pole", "mat" and "run"'),
-        (["mat", "mat", ""], ', because of "mat" and one region'),
+        (["mat", "mat", ""], ', because of "mat" and the marked region'),
+        (["", ""], ", because of the 2 marked regions"),
         ([], "; no region explains this"),
     ],
 )

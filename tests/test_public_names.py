@@ -17,6 +17,7 @@ NAMES = {
     "min_subpath_difference",
     "path_sum",
     "top_subpaths",
+    "wrap",
 }
 
 

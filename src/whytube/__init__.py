@@ -15,6 +15,7 @@ from whytube.subpath import (
 )
 
 if TYPE_CHECKING:
+    from whytube.classifiers.wrap import wrap
     from whytube.explainer.explain import explain, load_model
     from whytube.explainer.explainer import Explainer
     from whytube.explanation import Explanation
@@ -36,6 +37,7 @@ __all__ = [
     "min_subpath_difference",
     "path_sum",
     "top_subpaths",
+    "wrap",
 ]
 
 _LATER = {
@@ -43,6 +45,7 @@ _LATER = {
     "Explanation": "whytube.explanation",
     "explain": "whytube.explainer.explain",
     "load_model": "whytube.explainer.explain",
+    "wrap": "whytube.classifiers.wrap",
 }
 
 

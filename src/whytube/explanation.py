@@ -31,7 +31,7 @@ class Explanation:
     frames: the T sampled 0-based frame indices of the source. times: their seconds, or None where not known.
     positive, negative: class names A and B. probabilities: p(c|x) of all classes or the most probable ones.
     reasons: best first. settings, versions: how it was made, as JSON can hold it. timings: seconds per stage.
-    fps, duration: of the source, where known.
+    fps, duration: of the source; None where clips were given, not a file.
     """
 
     source: str
@@ -95,7 +95,10 @@ class Explanation:
         else:
             asked = f"asked why {positive(self.positive)}, not {negative(self.negative)}"
             claim = f"classified as {positive(said)}; {asked}"
-        words = [word(w) if w else "one region" for w in dict.fromkeys(r.attribute for r in self.telling)]
+        words = [word(w) for w in dict.fromkeys(r.attribute for r in self.telling if r.attribute)]
+        unnamed = sum(not r.attribute for r in self.telling)
+        if unnamed:
+            words.append("the marked region" if unnamed == 1 else f"the {unnamed} marked regions")
         if not words:
             return f"{claim}; no region explains this"
         if self.telling[0].moved is None:

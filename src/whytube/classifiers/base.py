@@ -42,13 +42,18 @@ class VideoClassifier(nn.Module, ABC):
         self.size = checked_size(size)
 
     @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return next((tensor.device for tensor in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+
+    @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Keyword arguments, as JSON can hold them, that build the same network for the same classes."""
 
     @abstractmethod
     def features(self, clips: torch.Tensor) -> Features:
-        """Run on clips (B, 3, T, H, W) and also return the maps of the second-to-last and last conv layer."""
+        """Run on clips (B, 3, T, H, W) and also return the maps of one or two late layers, finer first."""
 
     def forward(self, clips: torch.Tensor) -> torch.Tensor:
         """Class scores before the softmax: (B, 3, T, H, W) -> (B, C)."""
@@ -56,14 +61,9 @@ class VideoClassifier(nn.Module, ABC):
 
     def map_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Shape (d, T, H, W) of each map, found by a run on an empty clip."""
-        training = self.training
-        device = next(self.parameters()).device
-        clip = torch.zeros(1, 3, self.frames, *self.size, device=device)
-        try:
-            with torch.inference_mode():
-                maps = self.eval().features(clip).maps
-        finally:
-            self.train(training)
+        clip = torch.zeros(1, 3, self.frames, *self.size, device=self.device)
+        with torch.inference_mode(), evaluating(self):
+            maps = self.features(clip).maps
         return tuple((m.shape[1], m.shape[2], m.shape[3], m.shape[4]) for m in maps)
 
     def for_inference(self) -> VideoClassifier:

@@ -61,6 +61,11 @@ def save_classifier(
     base: name of pulled weights; tensors that are the same there are left out, and whoever loads the file needs them.
     half: store the weights of the body as float16. The head stays exact: explainers know their classifier by it.
     """
+    if model.architecture not in ARCHITECTURES:
+        raise ModelError(
+            f"cannot save a classifier of architecture {model.architecture!r}, as it could not be built again. "
+            "Save the weights with the library that the network comes from, and the explainer with save_explainer"
+        )
     tensors, known = model.state_dict(), None
     if base is not None:
         theirs = _base_tensors(base)

@@ -12,12 +12,13 @@ from rich.table import Table
 from whytube.cli.options import (
     Device,
     JsonFile,
-    Model,
     Overwrite,
+    OwnModel,
     Seed,
     console,
     errors,
     find_device,
+    find_model,
     require_new,
     write_json,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def explain(
     video: Annotated[Path, typer.Argument(help="A video file, a folder of frames, or a .seq.")],
-    model: Model = "demo",
+    model: OwnModel = "demo",
     why: Annotated[str | None, typer.Option("--why", help="Class A; by default the predicted one.")] = None,
     why_not: Annotated[str | None, typer.Option("--not", help="Class B; by default the runner-up.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
@@ -46,9 +47,11 @@ def explain(
     """Explain why a video was classified as A, not as B.
 
     Example: `whytube explain clip.mp4 --not waltz -k 3 --overlay why.mp4`
+
+    With a network of your own: `whytube explain clip.mp4 --model my_model.py:build`, where `build` is a function (or an
+    object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
     from whytube.explainer.explain import explain as answer
-    from whytube.explainer.explain import load_model
 
     clock = Profile()
     clock.started("start and imports")
@@ -57,7 +60,7 @@ def explain(
         raise ArgumentError(f"--overlay writes an .mp4, got {overlay.name}")
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
-    explainer = load_model(model, device=find_device(device))
+    explainer = find_model(model, find_device(device))
     clock.spent("load model")
     explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
     clock.spent("other", of_which=explanation.timings)

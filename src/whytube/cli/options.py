@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
+import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,18 +15,28 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from whytube.errors import ArgumentError
+from whytube.checks import unknown_name
+from whytube.errors import ArgumentError, ModelError, WhytubeError
 from whytube.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
 
+    from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
+    from whytube.explainer.explainer import Explainer
     from whytube.training.history import Record
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or a folder with its two files.")]
+OwnModel = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", help="Name of a shipped model, a folder with its two files, or FILE.py:NAME of yours."
+    ),
+]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 
@@ -51,6 +64,52 @@ def find_device(name: str) -> torch.device:
             f"there is no CUDA device {name!r} here ({torch.cuda.device_count()} found): use --device cpu"
         )
     return device
+
+
+def find_model(model: str, device: torch.device) -> Explainer | VideoClassifier:
+    """Load a model by name or folder, or from FILE.py:NAME, which runs the user's own file."""
+    from whytube.explainer.explain import load_model
+
+    path, _, name = model.rpartition(":")
+    if not path.endswith(".py"):
+        return load_model(model, device=device)
+    return _run_own_file(Path(path), name).to(device)
+
+
+def _run_own_file(path: Path, name: str) -> Explainer | VideoClassifier:
+    """Run a Python file and take, or call, what stands in it under `name`."""
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.explainer import Explainer
+
+    if not path.is_file():
+        raise ModelError(f"cannot read {path}: there is no such file")
+    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as when Python runs it
+    try:
+        module = _imported(path)
+        if not hasattr(module, name):
+            raise unknown_name("name in " + path.name, name, [key for key in vars(module) if not key.startswith("_")])
+        made = getattr(module, name)
+        if not isinstance(made, (Explainer, VideoClassifier)) and callable(made):
+            made = made()
+    except WhytubeError:
+        raise
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} (line {line.lineno} of {Path(line.filename).name})"
+        raise ModelError(f"{path} failed with {told}") from error
+    if not isinstance(made, (Explainer, VideoClassifier)):
+        expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
+        raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
+    return made
+
+
+def _imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"cannot read {path}: expected a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
 
 KIND = "explainer"
+_LAST_WEIGHTS = 4
 
 
 def save_explainer(
@@ -43,11 +45,18 @@ def save_explainer(
 
 
 def fingerprint(classifier: VideoClassifier) -> str:
-    """Tell classifiers apart by the last thing that training decides: the weights of the head."""
+    """Tell classifiers apart by the last thing that training decides: the weights of the head.
+
+    Networks from elsewhere have their own names: there it is the last weights, and the settings, which name the layers.
+    """
     digest = hashlib.sha256()
-    for name, tensor in sorted(classifier.state_dict().items()):
-        if name.startswith("head."):
-            digest.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    state = classifier.state_dict()
+    head = [tensor for name, tensor in sorted(state.items()) if name.startswith("head.")]
+    if not head:
+        head = list(state.values())[-_LAST_WEIGHTS:]
+        digest.update(json.dumps(classifier.settings, sort_keys=True).encode())
+    for tensor in head:
+        digest.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
 
 

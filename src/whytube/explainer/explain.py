@@ -10,17 +10,18 @@ import numpy as np
 import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
-from whytube.classifiers.base import evaluating
+from whytube.classifiers.base import VideoClassifier, evaluating
 from whytube.classifiers.checkpoint import SHIPPED, load_classifier
 from whytube.errors import ArgumentError, Code, ModelError
 from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
 from whytube.explainer.regions import Question, Regions
+from whytube.explainer.unworded import Unworded
 from whytube.explanation import Explanation
 from whytube.reason import Evidence, Reason
 from whytube.tubes import FILLS, Tube, box_masks, erase
 from whytube.versions import versions
-from whytube.video import Clip, read_clip
+from whytube.video import Clip, probe, read_clip
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +45,7 @@ def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device |
 
 def explain(
     video: str | os.PathLike[str] | Clip,
-    model: str | os.PathLike[str] | Explainer = "demo",
+    model: str | os.PathLike[str] | Explainer | VideoClassifier = "demo",
     *,
     why: str | None = None,
     why_not: str | None = None,
@@ -59,7 +60,8 @@ def explain(
 
     Args:
         video: a file, a folder of frames, a .seq, or a Clip of the classifier's frames and size.
-        model: the name or folder of a model, or an Explainer.
+        model: the name or folder of a model, an Explainer, or a classifier alone, which is explained by regions
+            without words.
         why: the positive class A; by default the predicted one.
         why_not: the negative class B; by default the most probable other class.
         k: how many reasons at most.
@@ -74,12 +76,14 @@ def explain(
     for fill in fills:
         check_choice(fill, "fills", FILLS)
     clock = _Clock()
-    explainer = model if isinstance(model, Explainer) else load_model(model)
+    explainer = _explainer(model)
     classifier = explainer.classifier
     clock("load model")
+    info = None
     if isinstance(video, Clip):
         clip = video
     else:
+        info = probe(video, salvage=salvage)
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
     clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
@@ -88,7 +92,7 @@ def explain(
     with torch.no_grad(), evaluating(classifier):
         features = classifier.features(classifier.check_clips(clips))
     clock("classify")
-    positive, negative = _classes(explainer, features.logits[0], why, why_not)
+    positive, negative = _classes(classifier, features.logits[0], why, why_not)
     question = Question(
         clips, features, torch.tensor([positive], device=device), torch.tensor([[negative]], device=device)
     )
@@ -102,12 +106,14 @@ def explain(
         size=clip.size,
         frames=tuple(int(i) for i in clip.indices),
         times=tuple(float(t) for t in clip.times),
-        positive=explainer.classes[positive],
-        negative=explainer.classes[negative],
-        probabilities=dict(zip(explainer.classes, chances, strict=True)),
+        fps=None if info is None else info.fps,
+        duration=None if info is None else info.duration,
+        positive=classifier.classes[positive],
+        negative=classifier.classes[negative],
+        probabilities=dict(zip(classifier.classes, chances, strict=True)),
         reasons=reasons,
         settings={
-            "objective": explainer.objective,
+            "objective": explainer.name,
             "score": explainer.score_name,
             "k": k,
             "fills": list(fills),
@@ -118,9 +124,22 @@ def explain(
     )
 
 
-def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_not: str | None) -> tuple[int, int]:
+def _explainer(model: str | os.PathLike[str] | Explainer | VideoClassifier) -> Explainer | Unworded:
+    """Find what explains."""
+    if isinstance(model, Explainer):
+        return model
+    if isinstance(model, VideoClassifier):
+        return Unworded(model)
+    if isinstance(model, torch.nn.Module):
+        raise fail("model", "a VideoClassifier: see whytube.wrap", f"a bare {type(model).__name__}")
+    return load_model(model)
+
+
+def _classes(
+    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None
+) -> tuple[int, int]:
     """Find A and B from their names, or from logits (C,)."""
-    index = explainer.classifier.class_index
+    index = classifier.class_index
     ranked = logits.argsort(descending=True).tolist()
     if why is None and why_not is not None and index(why_not) == ranked[0]:
         raise ArgumentError(
@@ -131,12 +150,12 @@ def _classes(explainer: Explainer, logits: torch.Tensor, why: str | None, why_no
     positive = ranked[0] if why is None else index(why)
     negative = next(c for c in ranked if c != positive) if why_not is None else index(why_not)
     if positive == negative:
-        raise fail("why_not", f"another class than {explainer.classes[positive]!r}", repr(why_not))
+        raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(why_not))
     return positive, negative
 
 
 def _reasons(
-    explainer: Explainer, clip: Clip, question: Question, regions: Regions, fills: Sequence[str]
+    explainer: Explainer | Unworded, clip: Clip, question: Question, regions: Regions, fills: Sequence[str]
 ) -> tuple[Reason, ...]:
     """Mask each region of a single question with each fill, run the classifier again, and write down what it says."""
     found = torch.isfinite(regions.scores[0, 0])
