@@ -31,7 +31,7 @@ class Explanation:
     frames: the T sampled 0-based frame indices of the source. times: their seconds, or None where not known.
     positive, negative: class names A and B. probabilities: p(c|x) of all classes or the most probable ones.
     reasons: best first. settings, versions: how it was made, as JSON can hold it. timings: seconds per stage.
-    fps, duration: of the source; None where clips were given, not a file.
+    fps, duration: of the source; None where a clip was given, not a file, or PyAV is missing.
     """
 
     source: str

@@ -52,15 +52,14 @@ def from_torchvision(
     """
     if isinstance(model, str):
         network, found = _torchvision_model(model, weights)
+    elif isinstance(weights, str):
+        raise fail("weights", "a member of the weights' enumeration where the network itself is given", repr(weights))
     else:
-        network, found = model, None if isinstance(weights, str) else weights
+        network, found = model, weights
     kind = type(network).__name__
     preset = None if found is None else found.transforms()
-    if size is None:
-        size = (
-            tuple(preset.crop_size) * 2 if preset is not None else (112, 112) if kind == "VideoResNet" else (224, 224)
-        )
-        size = (size[0], size[1])
+    if size is None and preset is not None:
+        size = (preset.crop_size[0], preset.crop_size[-1])
     if classes is None:
         if found is None:
             raise ArgumentError("give `classes`, the class names in the order of the logits; only weights know them")
@@ -70,7 +69,7 @@ def from_torchvision(
         classes=classes,
         layers=layers,
         frames=frames or _TORCHVISION_FRAMES.get(kind, 16),
-        size=size,
+        size=size or ((112, 112) if kind == "VideoResNet" else (224, 224)),
         mean=mean or (preset.mean if preset is not None else _KINETICS[0]),
         std=std or (preset.std if preset is not None else _KINETICS[1]),
         feature_layout=_TORCHVISION_LAYOUTS.get(kind),
@@ -89,7 +88,11 @@ def _torchvision_model(name: str, weights: Any) -> tuple[nn.Module, Any]:
     if name not in known:
         raise unknown_name("video network of torchvision", name, known)
     if isinstance(weights, str):
-        weights = models.get_model_weights(name)[weights.rpartition(".")[2]]
+        members = models.get_model_weights(name).__members__
+        wanted = weights.rpartition(".")[2]
+        if wanted not in members:
+            raise unknown_name(f"weights of {name}", wanted, members)
+        weights = members[wanted]
     return models.get_model(name, weights=weights), weights
 
 

@@ -22,6 +22,7 @@ from whytube.reason import Evidence, Reason
 from whytube.tubes import FILLS, Tube, box_masks, erase
 from whytube.versions import versions
 from whytube.video import Clip, probe, read_clip
+from whytube.video.opencv import stands_in
 
 if TYPE_CHECKING:
     import os
@@ -83,7 +84,7 @@ def explain(
     if isinstance(video, Clip):
         clip = video
     else:
-        info = probe(video, salvage=salvage)
+        info = None if stands_in() else probe(video, salvage=salvage)
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
     clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
