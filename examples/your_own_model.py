@@ -3,7 +3,7 @@
     python examples/your_own_model.py
 
 The network below stands for yours. It is trained for some seconds on clips of the embedded world, written as video
-files, so it knows little; what matters is how it is asked. About half a minute of CPU time. The twin of this file,
+files, so it knows little; what matters is how it is asked. About a minute of CPU time. The twin of this file,
 your_own_model_by_hand.py, does the same without `wrap`.
 """
 
