@@ -33,7 +33,7 @@ def test_it_learns_and_keeps_the_curve():
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer):
-    changes = {"flip": 0.5, "crop": 0.5, "span": 0.5, "light": 0.2, "head_lr": 3.0}
+    changes = {"flip": 0.5, "crop": 0.5, "span": 0.5, "light": 0.2, "mix": 0.4, "head_lr": 3.0}
     recipe = replace(QUICK, clips=120, optimizer=optimizer, distinct=30, **changes)
     whole = tiny()
     straight = fit_classifier(whole, Tints(), recipe, report_every=2, out_dir=tmp_path / "whole")

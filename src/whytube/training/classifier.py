@@ -135,10 +135,17 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.lr_at(self.step) * group["factor"]
         clips, labels = self._batch()
+        share, other = 1.0, labels
+        if recipe.mix:
+            rng = np.random.default_rng([recipe.seed, self.step, 2])
+            share, order = float(rng.beta(recipe.mix, recipe.mix)), torch.from_numpy(rng.permutation(len(clips)))
+            clips, other = share * clips + (1 - share) * clips[order], labels[order]
         mixed = recipe.precision == "bfloat16" and self.device.type == "cuda"
         with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
             logits = self.model(clips.contiguous(memory_format=torch.channels_last_3d))
-        loss = cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)
+        loss = share * cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)
+        if share < 1:
+            loss = loss + (1 - share) * cross_entropy(logits.float(), other, label_smoothing=recipe.label_smoothing)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()

@@ -30,7 +30,8 @@ class Recipe:
     masked clip is a fair question; it rises from zero over the first half of the run, so that whole clips are learnt
     first. flip: probability of a mirrored clip; never used where a word means left or right. crop: smallest share of
     the frame that a random crop keeps. span: smallest share of the clip's time that a random stretch keeps. light: how
-    much brightness and contrast change at most.
+    much brightness and contrast change at most. mix: parameter of the beta distribution by which pairs of clips and
+    their classes are blended (mixup), 0 for none.
     freeze: stage of a pretrained network before which nothing is trained, "" to train all. head_lr: factor of the rate
     for the layers that belong to the classes, which start from nothing.
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
@@ -52,6 +53,7 @@ class Recipe:
     crop: float = 1.0
     span: float = 1.0
     light: float = 0.0
+    mix: float = 0.0
     freeze: str = ""
     head_lr: float = 1.0
     precision: str = "float32"
@@ -66,7 +68,7 @@ class Recipe:
         check_choice(self.optimizer, "optimizer", OPTIMIZERS)
         check_choice(self.schedule, "schedule", SCHEDULES)
         check_choice(self.precision, "precision", PRECISIONS)
-        for name in ("lr", "weight_decay", "head_lr"):
+        for name in ("lr", "weight_decay", "head_lr", "mix"):
             _check_number(getattr(self, name), name, high=math.inf)
         for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light"):
             _check_number(getattr(self, name), name, high=1.0)

@@ -6,6 +6,7 @@ OpenCV passes over damage in silence and knows no time stamps to rely on; where 
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@cache
 def stands_in() -> bool:
     """Whether OpenCV is here and PyAV is not."""
-    return importlib.util.find_spec("av") is None and importlib.util.find_spec("cv2") is not None
+    if importlib.util.find_spec("av") is not None:
+        return False
+    try:
+        import cv2  # noqa: F401 (while a thread imports it, others cannot ask for its spec)
+    except ImportError:
+        return False
+    return True
 
 
 def read_clip_opencv(
