@@ -15,7 +15,8 @@ RED, GREEN, BLUE, PLAIN = range(4)
 
 
 def truth_of(shown):
-    return Truth(shown.labels, Squares.table, *annotated_boxes(shown.boxes, WORDS, frames=4))
+    boxes, known = annotated_boxes(shown.boxes, WORDS, frames=4)
+    return Truth(shown.labels, Squares.table, boxes, known, boxes[:, 0])
 
 
 def true_boxes(question, shown, words):

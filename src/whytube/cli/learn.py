@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
     Device,
@@ -25,7 +26,9 @@ from whytube.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from whytube.training.recipe import Recipe
+    from collections.abc import Sequence
+
+    from whytube.classifiers.base import VideoClassifier
 
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
 
@@ -34,6 +37,7 @@ Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
 Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
 Distinct = Annotated[int | None, typer.Option(help="How many different clips to keep; by default the recipe's.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
+Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard.")]
 
 
 @train.command("classifier")
@@ -41,7 +45,7 @@ def train_classifier(
     out: Out,
     data: Data = "world",
     preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small, i3d.")] = "c3d-resnet-small",
-    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, scratch.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
@@ -49,10 +53,14 @@ def train_classifier(
     pretrained: Annotated[
         str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
     ] = None,
-    test: Annotated[int, typer.Option(help="Clips of the test split to judge it on.")] = 480,
+    changes: Changes = None,
+    half: Annotated[bool, typer.Option("--half", help="Store filters as float16, at half the size.")] = False,
+    test: Annotated[int, typer.Option(help="Clips of the test split to judge it on; 0 for all.")] = 480,
     device: Device = "auto",
     seed: Seed = 0,
     resume: Resume = False,
+    tensorboard: Curves = False,
+    config: Config = None,
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -60,8 +68,7 @@ def train_classifier(
 
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
-    from whytube.classifiers.catalogue import build_classifier
-    from whytube.classifiers.checkpoint import load_backbone, load_classifier, save_classifier
+    from whytube.classifiers.checkpoint import is_pulled, save_classifier
     from whytube.data.source import clips_to_take
     from whytube.training.classifier import fit_classifier
     from whytube.training.evaluate import evaluate_classifier
@@ -71,24 +78,29 @@ def train_classifier(
 
     require_new(json_file, overwrite=overwrite)
     _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
-    where, how = find_device(device), _changed(find_recipe(recipe), clips, distinct, lr, seed)
-    blank = load_classifier(pretrained) if pretrained else build_classifier(preset, ["any", "other"])
+    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
+    where, (how, settings) = find_device(device), changed(find_recipe(recipe), asked)
+    settings |= {} if fc_layers is None else {"fc_layers": fc_layers}
+    blank = _network(["any", "other"], preset, pretrained, settings, seed)
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
-    judged = clips_to_take(source, "test", test)
-    if pretrained:
-        model = load_backbone(pretrained, source.classes, seed=seed)
-    else:
-        changes = {} if fc_layers is None else {"fc_layers": fc_layers}
-        model = build_classifier(preset, source.classes, seed=seed, **changes)
+    judged = clips_to_take(source, "test", test or None)
+    model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
-    with training_bar(how.steps) as progress:
+    origin |= {"pretrained": _name(pretrained), "config": _name(config)}
+    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
         history = fit_classifier(
             model, source, how, device=where, out_dir=out, resume=resume, progress=progress, provenance=origin
         )
     accuracy = evaluate_classifier(model, source, "test", judged).accuracy
     metrics = {"test accuracy": accuracy, "test clips": judged, "seconds": history.records[-1].seconds}
     path = save_classifier(
-        out / "classifier.safetensors", model, provenance=origin, recipe=asdict(how), metrics=metrics
+        out / "classifier.safetensors",
+        model,
+        provenance=origin,
+        recipe=asdict(how),
+        metrics=metrics,
+        base=pretrained if pretrained and is_pulled(pretrained) else None,
+        half=half,
     )
     console.print(f"{path}: {100 * accuracy:.1f} % of {judged} test clips right")
     write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
@@ -107,9 +119,12 @@ def train_explainer(
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
+    changes: Changes = None,
     device: Device = "auto",
     seed: Seed = 0,
     resume: Resume = False,
+    tensorboard: Curves = False,
+    config: Config = None,
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -127,13 +142,17 @@ def train_explainer(
     _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
     if recipe not in EXPLAINER_RECIPES:
         raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
-    where, how = find_device(device), _changed(EXPLAINER_RECIPES[recipe], clips, distinct, lr, seed)
+    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
+    where, (how, others) = find_device(device), changed(EXPLAINER_RECIPES[recipe], asked)
+    if others:
+        raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
     model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
+    origin["config"] = _name(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    with training_bar(how.steps) as progress:
+    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
         _, history = fit_explainer(
             model,
             source,
@@ -164,6 +183,7 @@ def evaluate(
     fills: Annotated[str, typer.Option(help="What regions are masked with.")] = "mean,blur,freeze",
     device: Device = "auto",
     seed: Seed = 0,
+    config: Config = None,
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -201,7 +221,7 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    results["provenance"] |= {"model": Path(model).name, "data": Path(data).name}
+    results["provenance"] |= {"model": Path(model).name, "data": Path(data).name, "config": _name(config)}
     write_json(results, json_file)
     print_results(results, console)
 
@@ -211,6 +231,17 @@ def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwri
     require_new(*(out / name for name in files), overwrite=resume or overwrite, also=", go on with --resume")
 
 
-def _changed(recipe: Recipe, clips: int | None, distinct: int | None, lr: float | None, seed: int) -> Recipe:
-    asked: dict[str, Any] = {"clips": clips, "distinct": distinct, "lr": lr, "seed": seed}
-    return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
+def _network(
+    classes: Sequence[str], preset: str, pretrained: str | None, settings: dict[str, Any], seed: int
+) -> VideoClassifier:
+    from whytube.classifiers.catalogue import build_classifier
+    from whytube.classifiers.checkpoint import load_backbone
+
+    if pretrained:
+        return load_backbone(pretrained, classes, seed=seed, **settings)
+    return build_classifier(preset, classes, seed=seed, **settings)
+
+
+def _name(path: str | Path | None) -> str | None:
+    """Return the last part of a path: where things lie on this machine is nobody's business."""
+    return None if path is None else Path(path).name

@@ -152,14 +152,28 @@ def write_json(report: Mapping[str, Any], path: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def training_bar(steps: int) -> Iterator[Callable[[Record], None]]:
-    """Show how training goes: a bar on a terminal, lines in a log."""
-    if not errors.is_terminal:
-        yield lambda record: errors.print(f"step {record.step}/{steps}  {_course(record)}", highlight=False)
-        return
-    with Progress(*Progress.get_default_columns(), TextColumn("{task.fields[course]}"), console=errors) as progress:
-        task = progress.add_task("training", total=steps, course="")
-        yield lambda record: progress.update(task, completed=record.step, course=_course(record))
+def training_bar(steps: int, *, curves: Path | None = None) -> Iterator[Callable[[Record], None]]:
+    """Show how training goes: a bar on a terminal, lines in a log; `curves` is a folder for TensorBoard."""
+    with contextlib.ExitStack() as stack:
+        if errors.is_terminal:
+            columns = (*Progress.get_default_columns(), TextColumn("{task.fields[course]}"))
+            bar = stack.enter_context(Progress(*columns, console=errors))
+            task = bar.add_task("training", total=steps, course="")
+        write = None
+        if curves is not None:
+            from whytube.training.curves import tensorboard
+
+            write = stack.enter_context(tensorboard(curves))
+
+        def show(record: Record) -> None:
+            if errors.is_terminal:
+                bar.update(task, completed=record.step, course=_course(record))
+            else:
+                errors.print(f"step {record.step}/{steps}  {_course(record)}", highlight=False)
+            if write is not None:
+                write(record)
+
+        yield show
 
 
 def _course(record: Record) -> str:

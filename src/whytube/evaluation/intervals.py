@@ -41,7 +41,7 @@ def bootstrap(
 
 
 def over_seeds(results: Sequence[dict[str, Any]], *, seed: int = 0) -> dict[str, Any]:
-    """Combine the results of `evaluate` on models trained from several seeds, in the same form.
+    """Combine the results of `evaluate` on models trained from several seeds, or on several splits, in the same form.
 
     Figures are means over the seeds, and intervals are bootstrapped over the seeds: they say what another training run
     would give, while a single run's say what other clips would. Three seeds are the fewest that show anything.
@@ -69,11 +69,12 @@ def over_seeds(results: Sequence[dict[str, Any]], *, seed: int = 0) -> dict[str,
     seeds = [result["provenance"].get("seed") for result in results]
     classifiers = [result["classifier"] for result in results]
     accuracy = [classifier["accuracy"] for classifier in classifiers]
-    return {
-        "classifier": {**classifiers[0], "accuracy": _mean(accuracy), "interval": interval(accuracy)},
-        "methods": methods,
-        "provenance": {**results[0]["provenance"], "seed": seeds},
-    }
+    origin = {**results[0]["provenance"], "seed": seeds}
+    for key in ("data", "model"):
+        found = [result["provenance"].get(key) for result in results]
+        origin |= {key: found} if len(set(found)) > 1 else {}
+    spread = {"accuracy": _mean(accuracy), "interval": interval(accuracy), "accuracies": accuracy}
+    return {"classifier": {**classifiers[0], **spread}, "methods": methods, "provenance": origin}
 
 
 def _mean(values: list[float]) -> float:

@@ -35,12 +35,14 @@ class Truth:
         table: (C, S) bool, which class has which attribute.
         boxes: (B, S, T, 4) annotated boxes, zeros where there is none.
         known: (B, S) bool, which attributes are annotated.
+        actors: (B, T, 4) boxes of whoever acts, zeros where there is none.
     """
 
     labels: torch.Tensor
     table: torch.Tensor
     boxes: torch.Tensor
     known: torch.Tensor
+    actors: torch.Tensor
 
 
 def check_regions(regions: Regions, question: Question, k: int, *, name: str) -> None:
@@ -93,6 +95,9 @@ def judge(
     shape = {
         "tube_area": metrics.tube_area(boxes, size=(question.clips.shape[-2], question.clips.shape[-1])),
         "tube_frames": metrics.tube_frames(boxes),
+        "tube_change": metrics.tube_change(boxes),
+        "actor_iou": metrics.actor_iou(boxes, truth.actors),
+        "actor_pointing": metrics.actor_pointing(boxes, truth.actors),
     }
     return {
         **{name: effect.mean(0) for name, effect in effects.items()},

@@ -136,13 +136,47 @@ def pointing(regions: torch.Tensor, boxes: torch.Tensor, known: torch.Tensor, se
 
     regions: (B, N, k, T, 4). boxes: (B, S, T, 4). Returns (B, N, k), NaN where no separating attribute is annotated.
     """
-    x, y = ((regions[..., None, :, i] + regions[..., None, :, i + 2]) / 2 for i in (0, 1))  # (B, N, k, 1, T)
-    x1, y1, x2, y2 = boxes[:, None, None].unbind(-1)  # (B, 1, 1, S, T)
     answers = separating & known[:, None]
-    inside = (x >= x1) & (x < x2) & (y >= y1) & (y < y2) & answers[:, :, None, :, None]
+    inside = _centre_in(regions[:, :, :, None], boxes[:, None, None]) & answers[:, :, None, :, None]
     there = box_areas(regions) > 0
     hits = (inside.any(3) & there).sum(-1) / there.sum(-1).clamp_min(1)
     return torch.where(answers.any(-1)[..., None], hits.double(), torch.nan)
+
+
+def actor_pointing(regions: torch.Tensor, actors: torch.Tensor) -> torch.Tensor:
+    """Share of the region's frames in which its centre lies on the actor: (B, N, k, T, 4), (B, T, 4) -> (B, N, k).
+
+    Only frames with an actor's box count; NaN where there is none of them, and for a clip without boxes.
+    """
+    seen = (box_areas(regions) > 0) & (box_areas(actors) > 0)[:, None, None]
+    hits = (_centre_in(regions, actors[:, None, None]) & seen).sum(-1)
+    return torch.where(seen.any(-1), (hits / seen.sum(-1).clamp_min(1)).double(), torch.nan)
+
+
+def actor_iou(regions: torch.Tensor, actors: torch.Tensor) -> torch.Tensor:
+    """IoU with the actor's boxes: (B, N, k, T, 4), (B, T, 4) -> (B, N, k); NaN for a clip without them."""
+    iou = region_iou(regions, actors[:, None, None].to(regions.dtype))
+    return _defined(iou.double(), (box_areas(actors) > 0).any(-1))
+
+
+def tube_change(regions: torch.Tensor) -> torch.Tensor:
+    """How much a region differs from those for the other negatives, 1 - mean IoU: (B, N, k, T, 4) -> (B, N, k).
+
+    0 for the same region whatever B is; NaN with a single negative.
+    """
+    negatives = regions.shape[1]
+    if negatives < 2:
+        return regions.new_full(regions.shape[:3], torch.nan)
+    iou = region_iou(regions[:, :, None], regions[:, None])  # (B, N, N, k)
+    other = ~torch.eye(negatives, dtype=torch.bool, device=regions.device)[None, :, :, None]
+    return 1 - torch.where(other, iou, 0).sum(2) / (negatives - 1)
+
+
+def _centre_in(regions: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    """Whether the centres of regions (..., 4) lie in boxes (..., 4), broadcast."""
+    x, y = ((regions[..., i] + regions[..., i + 2]) / 2 for i in (0, 1))
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    return (x >= x1) & (x < x2) & (y >= y1) & (y < y2)
 
 
 def word_in_class(table: torch.Tensor, positive: torch.Tensor, words: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import evaluating
-from whytube.data.source import clips_to_take
+from whytube.data.source import ACTOR, clips_to_take
 from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
@@ -129,8 +129,10 @@ def _ask(classifier: VideoClassifier, source: Source, batch: ClipBatch, negative
     question = Question(batch.clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives], found)
     tracks = found if found is not None else [{}] * len(batch.clips)
     boxes, known = annotated_boxes(tracks, source.attributes, frames=batch.clips.shape[2])
+    acting, _ = annotated_boxes(tracks, (ACTOR,), frames=batch.clips.shape[2])
     device = batch.clips.device
-    return question, Truth(batch.labels, source.table.to(device), boxes.to(device), known.to(device))
+    known_boxes = (boxes.to(device), known.to(device), acting[:, 0].to(device))
+    return question, Truth(batch.labels, source.table.to(device), *known_boxes)
 
 
 def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> dict[str, Any]:

@@ -157,9 +157,11 @@ class FolderSource:
 def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDArray[np.float64]:
     """Boxes at frame indices, zeros where there is none: (T,) -> (T, 4), in the tube's pixels.
 
-    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly.
+    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly. A frame that was
+    annotated alone, and is not among the indices, counts for the nearest of them if that is half a step away or less.
     """
     boxes = tube.at(indices)
+    _place_single(boxes, tube, indices)
     if bridge < 2 or len(tube) < 2:
         return boxes
     after = np.searchsorted(tube.frames, indices).clip(1, len(tube) - 1)
@@ -168,3 +170,15 @@ def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDAr
     share = ((indices - left) / (right - left))[:, None]
     between = (1 - share) * tube.boxes[after - 1] + share * tube.boxes[after]
     return np.where(inside[:, None], between, boxes)
+
+
+def _place_single(boxes: NDArray[np.float64], tube: Tube, indices: NDArray[np.int64]) -> None:
+    """Fill empty boxes (T, 4) in place with those of frames that stand alone, where a step passed over them."""
+    if len(indices) < 2:
+        return
+    reach = np.diff(indices).max() / 2
+    alone = ~np.isin(tube.frames - 1, tube.frames) & ~np.isin(tube.frames + 1, tube.frames)
+    for frame, box in zip(tube.frames[alone], tube.boxes[alone], strict=True):
+        step = int(np.abs(indices - frame).argmin())
+        if not boxes[step].any() and abs(int(indices[step]) - int(frame)) <= reach:
+            boxes[step] = box

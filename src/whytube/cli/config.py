@@ -1,0 +1,75 @@
+"""`--config FILE.toml` and `--set NAME=VALUE`: a run written down, and single changes to it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whytube.checks import unknown_name
+from whytube.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from whytube.training.recipe import Recipe
+
+
+def _read(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options in the file's table of this command its defaults; what is typed still goes first."""
+    if path is None:
+        return None
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"cannot read {path}: {error}") from error
+    command = context.info_name or ""
+    if not isinstance(tables.get(command), dict):
+        raise ArgumentError(f"{path} has no table [{command}]; it has {', '.join(tables) or 'nothing'}")
+    names = {option.lstrip("-"): p.name for p in context.command.params for option in p.opts if option != "--config"}
+    values: dict[str, Any] = {}
+    for option, value in tables[command].items():
+        if option not in names:
+            raise unknown_name(f"option in [{command}] of {path.name}", option, names)
+        values[names[option] or ""] = value
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file whose table of this command's name holds options, e.g. [classifier] recipe = 'fine-tune'.",
+        is_eager=True,
+        callback=_read,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE: change a field of the recipe, or a setting of the network."),
+]
+
+
+def read_changes(texts: list[str] | None, **options: Any) -> dict[str, Any]:
+    """Read NAME=VALUE pairs, values as JSON or else the text itself; then options of their own that were given."""
+    changes = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ArgumentError(f"--set takes NAME=VALUE, got {text!r}")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            changes[name] = value
+    return changes | {name: value for name, value in options.items() if value is not None}
+
+
+def changed(recipe: Recipe, changes: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
+    """Apply changes that are fields of the recipe; return it with the other changes."""
+    known = {field.name for field in fields(recipe)}
+    own: dict[str, Any] = {name: value for name, value in changes.items() if name in known}
+    others = {name: value for name, value in changes.items() if name not in known}
+    return replace(recipe, **own), others

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The study of J-HMDB behind results/jhmdb.json: I3D from Kinetics on splits 1 to 3 with the paper's objective and ours;
+# and the paper's C3D-ResNet, from nothing and from the embedded world. Several runs share the GPU.
+# Usage: studies/jhmdb.sh JHMDB OUT
+set -euo pipefail
+folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
+here=$(dirname "$0")/../configs
+read -ra whytube <<<"${WHYTUBE:-whytube}"
+read -ra quick <<<"${QUICK:-}"   # e.g. --clips 64, to try the script
+read -ra judged <<<"${JUDGED:-}" # e.g. --count 4
+read -ra worldly <<<"${WORLD_SPLITS:-1 2 3}" # splits on which C3D also starts from the embedded world
+mkdir -p "$out"
+
+i3d() { # SPLIT
+    local data=$out/jhmdb-$1 dir=$out/i3d-$1 config=$here/jhmdb-i3d.toml
+    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --json "$dir/classifier.json" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
+        --classifier "$dir/classifier.safetensors" "${quick[@]}"
+    "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
+        --json "$dir.json" "${judged[@]}"
+}
+
+c3d() { # NAME SPLIT [OPTION ...]
+    local dir=$out/$1-$2
+    "${whytube[@]}" train classifier --config "$here/jhmdb-c3d.toml" --data "$out/jhmdb-$2" --out "$dir" \
+        --json "$dir.json" "${@:3}" "${quick[@]}"
+}
+
+for split in 1 2 3; do
+    "${whytube[@]}" data import jhmdb "$folder" --split "$split" --out "$out/jhmdb-$split"
+done
+running=()
+for split in 1 2 3; do
+    i3d "$split" >"$out/i3d-$split.log" 2>&1 &
+    running+=($!)
+done
+{
+    for split in 1 2 3; do c3d c3d "$split"; done
+    "${whytube[@]}" train classifier --preset c3d-resnet --recipe world --lr 1e-3 --clips 19200 --distinct 6400 \
+        --out "$out/world" "${quick[@]}"
+    for split in "${worldly[@]}"; do c3d c3d-world "$split" --pretrained "$out/world/classifier.safetensors"; done
+} >"$out/c3d.log" 2>&1 &
+for process in "${running[@]}"; do wait "$process"; done
+"${whytube[@]}" results pool "$out"/i3d-{1,2,3}.json --json "$out/jhmdb.json"
+wait
