@@ -38,11 +38,11 @@ def curves(
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Put the loss curves of training runs side by side.
+    """Put the loss curves of training runs side by side, and what classifiers reached.
 
     Example: `whytube results curves ours=ours.json paper=paper.json --json curves.json`
     """
-    from whytube.evaluation.page import number, table
+    from whytube.evaluation.page import curves_table
 
     require_new(json_file, overwrite=overwrite)
     found: dict[str, Any] = {}
@@ -55,9 +55,10 @@ def curves(
         title: [{"step": record["step"], "loss": record["loss"]} for record in run["history"]["records"]]
         for title, run in found.items()
     }
-    write_json({"curves": losses, "provenance": {t: run["provenance"] for t, run in found.items()}}, json_file)
-    rows = [(t, number(records[0]["loss"]), number(records[-1]["loss"])) for t, records in losses.items()]
-    typer.echo(table(("run", "first loss", "last loss"), rows))
+    origins = {title: run["provenance"] for title, run in found.items()}
+    metrics = {title: run["classifier"] for title, run in found.items() if "classifier" in run}
+    write_json({"curves": losses, "metrics": metrics, "provenance": origins}, json_file)
+    typer.echo(curves_table(losses, metrics))
 
 
 @app.command("page")

@@ -23,6 +23,9 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 _BESIDE = ("centre", "detector-box", "paper", "ours", "grad-cam")
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 
+_MORE = {"tube_change": "changes with B", "actor_iou": "actor IoU", "actor_pointing": "centre on actor"}
+"""Figures that only some results have, and their heads."""
+
 _INTRODUCTION = """\
 # Results
 
@@ -44,6 +47,9 @@ How to read the figures:
   class is right. Attributes of one entity share its box, and then a hit counts by its chance; *right box* does not ask
   for more than the box. A word whose box the region does not touch is no hit.
 - *Separates*: the word is one that A has and B lacks. *Answered*: a region was given at all; none hits nothing.
+- *Changes with B*: how much the region differs from those for the other negatives, 1 - IoU; 0 for the same region
+  whatever B is. *Actor IoU*, *centre on actor*: overlap with the box of whoever acts, and share of frames in which the
+  region's centre lies in it; neither is a goal, since the reason need not be the actor.
 - *Area* and *frames*: share of the clip's pixels and frames that the region covers. A larger region moves a classifier
   more, so compare a method with `random-tube` of the same area.
 """
@@ -107,11 +113,14 @@ def _fc_study(runs: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _about(run: Mapping[str, Any]) -> str:
-    settings, classifier = run["provenance"].get("settings", {}), run["classifier"]
+    origin, classifier = run["provenance"], run["classifier"]
+    settings, names, seeds = origin.get("settings", {}), origin.get("data"), origin.get("seed")
     data = f"`{settings['data']}`, " if "data" in settings else ""
+    if data == "`FolderSource`, ":
+        data = ", ".join(f"`{name}`" for name in (names if isinstance(names, list) else [names])) + ", "
     others = classifier.get("classes", 0) - 1
-    seeds = run["provenance"].get("seed")
-    data += f"{len(seeds)} seeds of " if isinstance(seeds, list) else ""
+    if isinstance(seeds, list):
+        data += f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of about "
     chance = f" Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}." if others > 0 else ""
     return (
         f"{data}{settings.get('clips', '?')} {settings.get('split', 'test')} clips, the "
@@ -136,6 +145,7 @@ def _methods(run: Mapping[str, Any]) -> str:
         "frames",
         "answered",
     )
+    more = [name for name in _MORE if any(found.get(name) is not None for found in run["methods"].values())]
     rows = []
     for method, found in run["methods"].items():
         honest = found["log_probability"]["negative_class_accuracy"]
@@ -150,10 +160,10 @@ def _methods(run: Mapping[str, Any]) -> str:
                 _numbers(found["concept_accuracy"].values()),
                 *(number(found.get(name)) for name in ("right_box", "word_separates", "true_box_iou")),
                 number(found["tube_area"], 3),
-                *(number(found.get(name)) for name in ("tube_frames", "answered")),
+                *(number(found.get(name)) for name in ("tube_frames", "answered", *more)),
             )
         )
-    return table(head, rows)
+    return table((*head, *(_MORE[name] for name in more)), rows)
 
 
 def _fills(run: Mapping[str, Any]) -> str:
@@ -174,6 +184,18 @@ def _provenance(run: Mapping[str, Any]) -> str:
         f"*Commit {origin.get('commit') or 'unknown'}, seed {origin.get('seed')}, on {origin.get('device')}; "
         f"{versions}.*\n"
     )
+
+
+def curves_table(losses: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+    """Write where the loss of training runs began and ended, and the test accuracy where it was measured."""
+    rows = []
+    for title, records in losses.items():
+        reached = metrics.get(title, {})
+        share = reached.get("test accuracy")
+        clips = f" of {reached['test clips']}" if share is not None else ""
+        ends = (f"{records[0]['loss']:.4g}", f"{records[-1]['loss']:.4g}", str(records[-1]["step"]))
+        rows.append((title, *ends, number(share, 3) + clips))
+    return table(("run", "first loss", "last loss", "steps", "test accuracy"), rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

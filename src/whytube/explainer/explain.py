@@ -166,12 +166,14 @@ def _reasons(
         return ()
     pair = torch.cat([question.positive, question.negative[0]])
     before = question.features.logits[0].softmax(0)[pair].tolist()
-    masks = box_masks(boxes, explainer.classifier.size)
-    clips = question.clips.expand(len(words), -1, -1, -1, -1)
+    different, place = torch.unique(boxes, dim=0, return_inverse=True)  # words may share a tube
+    masks = box_masks(different, explainer.classifier.size)
+    clips = question.clips.expand(len(different), -1, -1, -1, -1)
     after: dict[str, Any] = {}
     with torch.no_grad(), evaluating(explainer.classifier):
         for fill in fills:
-            after[fill] = explainer.classifier(erase(clips, masks, fill=fill)).softmax(1)[:, pair].tolist()
+            chances = explainer.classifier(erase(clips, masks, fill=fill)).softmax(1)[:, pair]
+            after[fill] = chances[place].tolist()
     return tuple(
         Reason(
             attribute=explainer.attributes[word] if word >= 0 else "",

@@ -26,8 +26,13 @@ _PIXELS = 2**24
 def masked_logits(
     classifier: VideoClassifier, question: Question, boxes: torch.Tensor, tried: torch.Tensor
 ) -> torch.Tensor:
-    """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C)."""
-    owner, flat = tried.nonzero()[:, 0], boxes[tried]
+    """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C).
+
+    A tube that several words of a clip propose is masked once.
+    """
+    rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
+    different, place = torch.unique(rows, dim=0, return_inverse=True)
+    owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
     chunk = max(1, min(_CLIPS, _PIXELS // math.prod(question.clips.shape[2:])))
     results = []
     with evaluating(classifier):
@@ -38,7 +43,7 @@ def masked_logits(
     own = question.features.logits
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
     if results:
-        logits[tried] = torch.cat(results)
+        logits[tried] = torch.cat(results)[place]
     return logits
 
 
