@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -6,7 +7,9 @@ from toy_squares import WORDS, Adder, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate, results_page
 from whytube.evaluation.methods import Centre, TrueBox
-from whytube.evaluation.page import number, read_results, table, with_interval
+from whytube.evaluation.page import curves_table, number, read_results, table, with_interval
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +63,11 @@ def test_results_are_read_from_a_folder(tmp_path, run):
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(DataError, match=r"c\.json is not JSON"):
         read_results(tmp_path)
+
+
+def test_documented_accuracies_come_from_results():
+    found = json.loads((ROOT / "results" / "jhmdb-classifiers.json").read_text())
+    assert curves_table(found["curves"], found["metrics"]) in (ROOT / "docs" / "jhmdb.md").read_text()
 
 
 def test_cells():
