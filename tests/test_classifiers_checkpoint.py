@@ -104,6 +104,15 @@ def test_pulled_weights_have_a_name(base, model):
         load_backbone("base", ["x", "y"], depth=3)
 
 
+def test_only_names_in_the_cache_are_pulled(base, path):
+    assert checkpoint.is_pulled("base")
+    assert not checkpoint.is_pulled(base), "a path is a file, wherever it lies"
+    assert not checkpoint.is_pulled(path)
+    assert not checkpoint.is_pulled("demo"), "a shipped model"
+    with pytest.raises(ModelError, match="no weights are called 'bass'"):
+        checkpoint.is_pulled("bass")
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_a_file_that_stands_on_a_base_holds_what_differs(tuned, tmp_path, half):
     path = save_classifier(tmp_path / "t.safetensors", tuned, provenance={}, base="base", half=half)

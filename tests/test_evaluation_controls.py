@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toy_squares import WORDS, Squares, ask
-from whytube.evaluation.methods import Centre, RandomTube, RandomWord, ShuffledWords, TrueBox
+from whytube.evaluation.methods import Called, Centre, RandomTube, RandomWord, ShuffledWords, TrueBox
 from whytube.evaluation.metrics import box_areas, tube_frames
 from whytube.explainer.regions import Regions
 
@@ -50,6 +50,15 @@ def test_a_control_is_the_same_in_any_batch():
     method = RandomTube(Squares.table, seed=2)
     assert torch.equal(method(few, 1).boxes, method(many, 1).boxes[:1])
     assert not torch.equal(RandomTube(Squares.table, seed=3)(few, 1).boxes, method(few, 1).boxes)
+
+
+def test_a_method_under_another_name_answers_the_same():
+    question, _ = ask(2)
+    called, own = Called(Short(), "permuted"), Short()(question, 2)
+    regions = called(question, 2)
+    assert called.name == "permuted"
+    assert torch.equal(regions.boxes, own.boxes)
+    assert torch.equal(regions.attributes, own.attributes)
 
 
 def test_random_words_leave_the_tube():

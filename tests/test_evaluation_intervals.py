@@ -74,8 +74,19 @@ def test_over_seeds_keeps_the_form():
     assert 0.1 <= low < 0.3 < high <= 0.6
     assert centre["intervals"]["curve"]["top1"][1] == [1, 1]
     assert merged["classifier"]["accuracy"] == pytest.approx(0.8)
+    assert merged["classifier"]["accuracies"] == [0.9, 0.8, 0.7]
+    low, high = merged["classifier"]["interval"]
+    assert 0.7 <= low < 0.8 < high <= 0.9
     assert merged["classifier"]["classes"] == 3
     assert merged["provenance"] == {"seed": [0, 1, 2], "commit": "abc"}
+
+
+def test_splits_are_listed_where_they_differ():
+    runs = [result(0, 0.9, 0.1), result(0, 0.8, 0.2)]
+    for split, run in enumerate(runs):
+        run["provenance"] |= {"data": f"jhmdb-{split}", "model": "i3d"}
+    origin = over_seeds(runs)["provenance"]
+    assert origin == {"seed": [0, 0], "commit": "abc", "data": ["jhmdb-0", "jhmdb-1"], "model": "i3d"}
 
 
 def test_seeds_must_have_run_the_same_methods():

@@ -80,8 +80,8 @@ def test_no_region_hits_nothing():
     figures = judged(question, shown, nothing)
     for name in ("answered", "negative_class_accuracy.top3", "positive_drop", "concept_accuracy.top5", "right_box"):
         assert figures[name].tolist() == [[[0], [0]]], name
-    assert figures["tube_area"].isnan().all()
-    assert figures["tube_frames"].isnan().all()
+    for name in ("tube_area", "tube_frames", "tube_change", "actor_iou", "actor_pointing"):
+        assert figures[name].isnan().all(), name
 
 
 def test_a_frozen_single_frame_changes_nothing():
@@ -106,6 +106,16 @@ def test_words_are_judged_where_the_class_is_right():
     for name in ("concept_accuracy.top1", "right_box", "true_box_iou", "pointing"):
         assert figures[name].isnan().all(), name
     assert figures["word_in_class"].tolist() == [[[1], [0]]]
+
+
+def test_tubes_are_compared_with_the_actor_and_with_each_other():
+    question, shown = ask(1)
+    figures = judged(question, shown, true_boxes(question, shown, [0, 1]))
+    assert figures["actor_iou"].tolist() == [[[1], [0]]], "the red square acts"
+    assert figures["actor_pointing"].tolist() == [[[1], [0]]]
+    assert figures["tube_change"].tolist() == [[[1], [1]]]
+    same = judged(question, shown, true_boxes(question, shown, [0, 0]))
+    assert same["tube_change"].tolist() == [[[0], [0]]]
 
 
 def test_a_method_must_keep_its_promise():

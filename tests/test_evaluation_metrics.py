@@ -170,6 +170,33 @@ def test_pointing_and_iou_with_the_true_box(scene):
     assert metrics.pointing(regions, boxes, known, unknown).isnan().all()
 
 
+def test_the_actor_counts_in_annotated_frames():
+    actors = torch.zeros(2, 4, 4)
+    actors[0, :2] = torch.tensor([0.0, 0, 4, 4])
+    on, beside, elsewhere, nothing = torch.zeros(4, 4, 4)
+    on[0], on[1], on[3] = torch.tensor([[0.0, 0, 4, 4], [2, 0, 6, 4], [0, 0, 4, 4]])  # a centre on the edge is outside
+    beside[:2] = torch.tensor([1.0, 0, 5, 4])
+    elsewhere[2:] = torch.tensor([0.0, 0, 4, 4])
+    regions = torch.stack([on, beside, elsewhere, nothing]).expand(2, 1, 4, 4, 4)
+    hits = metrics.actor_pointing(regions, actors)
+    assert hits[0, 0, :2].tolist() == [0.5, 1.0], "the last frame has no actor, and does not count"
+    assert hits[0, 0, 2:].isnan().all(), "no frame of the region has an actor"
+    iou = metrics.actor_iou(regions, actors)
+    assert iou[0, 0].tolist() == pytest.approx([24 / (48 + 32 - 24), 24 / (32 + 32 - 24), 0, 0])
+    assert hits[1].isnan().all()
+    assert iou[1].isnan().all(), "a clip without boxes of an actor"
+
+
+def test_change_of_a_tube_between_negatives():
+    left, right, half = still([0, 0, 4, 4]), still([4, 0, 8, 4]), still([0, 0, 4, 2])
+    regions = torch.stack([left, left, half])[None, :, None]
+    assert metrics.tube_change(regions).flatten().tolist() == pytest.approx([0.25, 0.25, 0.5])
+    assert metrics.tube_change(torch.stack([left, right])[None, :, None]).flatten().tolist() == [1, 1]
+    ranked = torch.stack([torch.stack([left, right]), torch.stack([left, half])])[None]
+    assert metrics.tube_change(ranked).tolist() == [[[0, 1], [0, 1]]], "ranks are compared with their like"
+    assert metrics.tube_change(left[None, None, None]).isnan().all(), "there is no other negative"
+
+
 def test_area_and_frames():
     region = torch.zeros(4, 4)
     region[1] = torch.tensor([-2.0, 0, 4, 4])

@@ -6,6 +6,7 @@ import torch
 from toy_source import Tints
 from toy_squares import WORDS, Adder, Squares
 from whytube.classifiers import C3DResNet
+from whytube.data.source import ACTOR
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.evaluation import METHODS, evaluate, make_methods, over_seeds
@@ -108,8 +109,30 @@ def test_clips_without_boxes():
     results = evaluate([Centre(source.attributes)], model, source, negatives=2)["methods"]["centre"]
     assert results["concept_accuracy"] == {"top1": None, "top3": None, "top5": None}
     assert results["true_box_iou"] is None
+    assert results["actor_iou"] is None
+    assert results["tube_change"] == 0, "the centre is the same whatever B is"
     assert results["intervals"]["concept_accuracy"]["top1"] == [None, None]
     assert results["negative_class_accuracy"]["top3"] == 1
+
+
+class Acting(Squares):
+    """Squares in which the left one has an actor's box."""
+
+    def batch(self, split, indices, device="cpu"):
+        shown = super().batch(split, indices, device)
+        for label, boxes in zip(shown.labels, shown.boxes, strict=True):
+            boxes[ACTOR] = boxes[WORDS[label]]
+        return shown
+
+
+def test_the_actor_is_no_attribute():
+    source = Acting(3)
+    found = evaluate([TrueBox(WORDS, source.table)], Adder(), source, negatives=1, fills=("zero",))
+    plain = evaluate([TrueBox(WORDS, source.table)], Adder(), Squares(3), negatives=1, fills=("zero",))
+    ours, theirs = (results["methods"]["true-box"] for results in (found, plain))
+    assert 0 < ours["actor_iou"] < ours["true_box_iou"] == 1
+    assert theirs["actor_iou"] is theirs["actor_pointing"] is None
+    assert ours["concept_accuracy"] == theirs["concept_accuracy"]
 
 
 def test_the_world_with_a_tiny_network():

@@ -98,6 +98,33 @@ def test_bridged_boxes_are_interpolated_between_annotated_frames_alone():
     assert np.array_equal(boxes_at(Tube.empty(), indices, bridge=9), np.zeros((8, 4)))
 
 
+BOX, OTHER = [0.0, 0, 4, 4], [8.0, 4, 12, 8]
+
+
+@pytest.mark.parametrize(
+    ("frames", "boxes", "expected"),
+    [
+        ([11], [BOX], [0, BOX, 0, 0]),
+        ([12], [BOX], [0, BOX, 0, 0]),
+        ([25], [BOX], [0, 0, BOX, 0]),
+        ([36], [BOX], [0, 0, 0, 0]),
+        ([10, 12], [BOX, OTHER], [0, BOX, 0, 0]),
+        ([12, 21], [BOX, OTHER], [0, BOX, OTHER, 0]),
+        ([3, 4], [BOX, OTHER], [0, 0, 0, 0]),
+    ],
+    ids=["next to", "near", "half a step", "beyond the last", "taken already", "two", "a track that ends in between"],
+)
+def test_a_frame_annotated_alone_counts_for_the_nearest_sample(frames, boxes, expected):
+    placed = boxes_at(Tube(frames, boxes), np.array([0, 10, 20, 30]))
+    assert placed.tolist() == [box or [0, 0, 0, 0] for box in expected]
+
+
+def test_a_single_sample_takes_its_own_frame_alone():
+    tube = Tube([3], [BOX])
+    assert boxes_at(tube, np.array([3])).tolist() == [BOX]
+    assert boxes_at(tube, np.array([4])).tolist() == [[0, 0, 0, 0]]
+
+
 def test_an_empty_batch(dataset):
     batch = dataset.source(frames=4, size=(8, 8)).batch("val", [])
     assert batch.clips.shape == (0, 3, 4, 8, 8)
