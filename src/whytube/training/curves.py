@@ -22,16 +22,22 @@ def tensorboard(folder: Path) -> Iterator[Callable[[Record], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise ArgumentError("curves need TensorBoard, which is not installed: pip install tensorboard") from error
-    writer = SummaryWriter(str(folder))
+        raise ArgumentError(
+            "curves need TensorBoard, which is not installed: pip install 'whytube[tensorboard]'"
+        ) from error
+    writer: SummaryWriter | None = None
+
+    def add(record: Record) -> None:
+        nonlocal writer
+        if writer is None:  # not before: a run that fails at its start leaves no folder
+            writer = SummaryWriter(str(folder))
+        for name in SCALARS:
+            value = getattr(record, name)
+            if value is not None:
+                writer.add_scalar(name, value, record.step)
+
     try:
-
-        def add(record: Record) -> None:
-            for name in SCALARS:
-                value = getattr(record, name)
-                if value is not None:
-                    writer.add_scalar(name, value, record.step)
-
         yield add
     finally:
-        writer.close()
+        if writer is not None:
+            writer.close()
