@@ -65,7 +65,7 @@ def test_weights_with_a_name(path, monkeypatch):
     ("change", "message"),
     [
         ({"architecture": "i4d"}, "unknown architecture 'i4d'; this whytube knows c3d-resnet"),
-        ({"settings": {"depth": 3}}, "unexpected keyword argument 'depth'"),
+        ({"settings": {"depth": 3}}, "unknown setting of c3d-resnet 'depth'"),
         ({"settings": {"width": 0.125, "frames": 4, "size": [32, 32]}}, "its weights do not fit its settings"),
         ({"settings": {"fc_layers": 9}}, "`fc_layers` must be"),
         ({"shoes": 2}, "its card is damaged"),
@@ -100,7 +100,7 @@ def tuned(base):
 def test_pulled_weights_have_a_name(base, model):
     assert load_classifier("base").classes == model.classes
     assert load_backbone("base", ["x", "y"], pooling="max").pooling == "max"
-    with pytest.raises(ModelError, match="unexpected keyword argument 'depth'"):
+    with pytest.raises(ModelError, match="unknown setting of c3d-resnet 'depth'"):
         load_backbone("base", ["x", "y"], depth=3)
 
 

@@ -62,6 +62,9 @@ def test_optimizers():
         ({"lr": math.nan}, "`lr` must be"),
         ({"erase": 1.5}, "`erase` must be a number from 0 to 1.0, got 1.5"),
         ({"erase_area": (0.3, 0.1)}, "`erase_area` must be two fractions"),
+        ({"erase_area": 0.3}, "`erase_area` must be two fractions"),
+        ({"erase_area": ("a", "b")}, "`erase_area` must be two fractions"),
+        ({"lr": True}, "`lr` must be a number of at least 0, got True"),
         ({"distinct": 0}, "`distinct` must be an integer of at least 1, got 0"),
     ],
 )

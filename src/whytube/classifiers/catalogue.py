@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.checks import fail, unknown_name
+from whytube.checks import unknown_name
 from whytube.classifiers.c3d_resnet import C3DResNet
 from whytube.classifiers.i3d import I3D
 
@@ -43,13 +43,15 @@ def build_classifier(preset: str, classes: Sequence[str], *, seed: int = 0, **ch
     if preset not in PRESETS:
         raise unknown_name("classifier preset", preset, PRESETS)
     architecture, settings = PRESETS[preset]
-    if unknown := changes.keys() - signature(ARCHITECTURES[architecture]).parameters.keys():
-        raise fail("changes", f"settings of {architecture}", ", ".join(sorted(unknown)))
     return construct(architecture, classes, seed=seed, settings=settings | changes)
 
 
 def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
     """Build a network of a named architecture without touching the global random state."""
+    known = signature(ARCHITECTURES[architecture]).parameters.keys() - {"classes"}
+    for name in settings:
+        if name not in known:
+            raise unknown_name(f"setting of {architecture}", name, known)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return ARCHITECTURES[architecture](classes, **settings)

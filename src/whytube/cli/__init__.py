@@ -1,6 +1,7 @@
 """The command line: parse, call the library, print; no maths.
 
-options.py   what several commands share: devices, data, files
+options.py   what several commands share: devices, models, data, files
+config.py    --config and --set
 profile.py   where the time of a command went
 ask.py       explain, report, demo
 learn.py     train, evaluate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whytube.checks import unknown_name
-from whytube.errors import ArgumentError
+from whytube.errors import ArgumentError, Code
 
 if TYPE_CHECKING:
     from whytube.training.recipe import Recipe
@@ -28,14 +28,23 @@ def _read(context: typer.Context, path: Path | None) -> Path | None:
     command = context.info_name or ""
     if not isinstance(tables.get(command), dict):
         raise ArgumentError(f"{path} has no table [{command}]; it has {', '.join(tables) or 'nothing'}")
-    names = {option.lstrip("-"): p.name for p in context.command.params for option in p.opts if option != "--config"}
+    known = {name[2:]: p.name for p in context.command.params for name in p.opts if name.startswith("--")}
+    del known["config"]
     values: dict[str, Any] = {}
     for option, value in tables[command].items():
-        if option not in names:
-            raise unknown_name(f"option in [{command}] of {path.name}", option, names)
-        values[names[option] or ""] = value
+        if option not in known:
+            raise unknown_name(f"option in [{command}] of {path.name}", option, known)
+        values[known[option] or ""] = value
     context.default_map = {**(context.default_map or {}), **values}
     return path
+
+
+def _add(context: typer.Context, typed: list[str] | None) -> list[str]:
+    """Put what was typed after what the file says, so that it goes over single changes there.
+
+    Where nothing was typed, `typed` is what the file says; saying it twice changes nothing.
+    """
+    return [*((context.default_map or {}).get("changes") or []), *(typed or [])]
 
 
 Config = Annotated[
@@ -49,17 +58,19 @@ Config = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", help="NAME=VALUE: change a field of the recipe, or a setting of the network."),
+    typer.Option("--set", help="NAME=VALUE: change a field of the recipe, or a setting of the network.", callback=_add),
 ]
 
 
 def read_changes(texts: list[str] | None, **options: Any) -> dict[str, Any]:
-    """Read NAME=VALUE pairs, values as JSON or else the text itself; then options of their own that were given."""
+    """Read NAME=VALUE pairs, values as JSON or else the text itself, and join the options that were given."""
     changes = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ArgumentError(f"--set takes NAME=VALUE, got {text!r}")
+        if name in options:
+            raise ArgumentError("--set changes what has no option of its own: give ", Code(name), f" instead of {text}")
         try:
             changes[name] = json.loads(value)
         except ValueError:

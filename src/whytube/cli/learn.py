@@ -24,6 +24,7 @@ from whytube.cli.options import (
     training_bar,
     write_json,
 )
+from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +79,8 @@ def train_classifier(
 
     require_new(json_file, overwrite=overwrite)
     _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
-    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
+    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed, fc_layers=fc_layers)
     where, (how, settings) = find_device(device), changed(find_recipe(recipe), asked)
-    settings |= {} if fc_layers is None else {"fc_layers": fc_layers}
     blank = _network(["any", "other"], preset, pretrained, settings, seed)
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
     judged = clips_to_take(source, "test", test or None)
@@ -237,9 +237,15 @@ def _network(
     from whytube.classifiers.catalogue import build_classifier
     from whytube.classifiers.checkpoint import load_backbone
 
-    if pretrained:
-        return load_backbone(pretrained, classes, seed=seed, **settings)
-    return build_classifier(preset, classes, seed=seed, **settings)
+    try:
+        if pretrained:
+            return load_backbone(pretrained, classes, seed=seed, **settings)
+        return build_classifier(preset, classes, seed=seed, **settings)
+    except WhytubeError:
+        raise
+    except (TypeError, ValueError) as error:  # layers of torch say in their own way what they cannot be
+        given = ", ".join(f"{name}={value}" for name, value in settings.items())
+        raise ArgumentError(f"the network cannot be built with {given}: {error}") from error
 
 
 def _name(path: str | Path | None) -> str | None:

@@ -72,8 +72,7 @@ class Recipe:
             _check_number(getattr(self, name), name, high=math.inf)
         for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light"):
             _check_number(getattr(self, name), name, high=1.0)
-        low, high = self.erase_area
-        if not 0 < low <= high <= 1:
+        if not _is_range(self.erase_area):
             raise fail("erase_area", "two fractions of the frame, the smaller first", self.erase_area)
 
     @property
@@ -104,8 +103,15 @@ class Recipe:
         return torch.optim.AdamW(parameters, self.lr, betas=(self.momentum, 0.999), weight_decay=self.weight_decay)
 
 
+def _is_range(pair: object) -> bool:
+    """Whether this is (low, high) with 0 < low <= high <= 1; what comes from a file or the shell may be anything."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
+        return False
+    return bool(0 < pair[0] <= pair[1] <= 1)
+
+
 def _check_number(value: float, name: str, *, high: float) -> None:
-    if not (isinstance(value, int | float) and 0 <= value <= high and math.isfinite(value)):
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 0 <= value <= high and math.isfinite(value)):
         raise fail(name, f"a number from 0 to {high}" if high < math.inf else "a number of at least 0", repr(value))
 
 

@@ -1,0 +1,110 @@
+"""The runs written down in configs/ and studies/ are ones that the command line understands."""
+
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+from whytube.classifiers.catalogue import PRESETS, build_classifier
+from whytube.cli import app
+from whytube.cli.config import changed, read_changes
+from whytube.evaluation.methods import CONTROLS, METHODS
+from whytube.explainer.objective import OBJECTIVES
+from whytube.training.explainer import EXPLAINER_RECIPES
+from whytube.training.recipe import RECIPES
+from whytube.weights.catalogue import PULLABLE
+
+ROOT = Path(__file__).parent.parent
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+STUDIES = sorted((ROOT / "studies").glob("*.sh"))
+RUNS = {"classifier": ("train", "classifier"), "explainer": ("train", "explainer"), "evaluate": ("evaluate",)}
+"""Tables that a config may have, and their commands."""
+RECORDER = """#!/usr/bin/env bash
+line=$(printf '%s\\t' "$@")
+printf '%s\\n' "$line" >>"$CALLS"
+"""
+
+
+def parsed(*words):
+    """Name and options of a command, read as the command line does, without running it."""
+    command, rest = typer.main.get_command(app), list(words)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        name = rest.pop(0)
+        command = command.commands[name]
+    assert not hasattr(command, "commands"), f"no command: {words}"
+    return name, command.make_context(name, rest).params
+
+
+def check_names(name, options):
+    """Require recipes, presets, settings, objectives and methods that exist, in the options of a command."""
+    if name == "classifier":
+        check_network(options)
+    elif name == "explainer":
+        assert options["recipe"] in EXPLAINER_RECIPES
+        assert options["objective"] in OBJECTIVES
+        assert changed(EXPLAINER_RECIPES[options["recipe"]], read_changes(options["changes"]))[1] == {}
+    elif name == "evaluate":
+        assert set(options["peers"].split(",")) <= {*METHODS, *CONTROLS}
+
+
+def check_network(options):
+    assert options["preset"] in PRESETS
+    recipe, settings = changed(RECIPES[options["recipe"]], read_changes(options["changes"]))
+    pulled = PULLABLE.get(options["pretrained"])
+    model = build_classifier(pulled.architecture if pulled else options["preset"], ["a", "b"], **settings)
+    if recipe.freeze:
+        model.freeze_below(recipe.freeze)
+        assert any(not weight.requires_grad for weight in model.parameters())
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_a_config_names_what_exists(path):
+    tables = tomllib.loads(path.read_text())
+    assert tables
+    assert set(tables) <= set(RUNS)
+    for table in tables:
+        out = () if table == "evaluate" else ("--out", "run")
+        check_names(*parsed(*RUNS[table], "--config", str(path), *out))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_commands_above_a_config_can_be_typed(path):
+    lines = [line.lstrip("# ").split() for line in path.read_text().splitlines() if line.startswith("#   whytube ")]
+    assert lines
+    for _, *words in lines:
+        check_names(*parsed(*(str(ROOT / word) if word.startswith("configs/") else word for word in words)))
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Return a function that runs a study with a recorder in whytube's place, and gives the commands it called."""
+    recorder, calls = tmp_path / "recorder", tmp_path / "calls"
+    recorder.write_text(RECORDER)
+    recorder.chmod(0o755)
+
+    def record(path, *words):
+        environment = {**os.environ, "WHYTUBE": str(recorder), "CALLS": str(calls)}
+        subprocess.run([path, *words], env=environment, cwd=tmp_path, check=True, timeout=60)
+        return [line.rstrip("\t").split("\t") for line in calls.read_text().splitlines()]
+
+    return record
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_calls_commands_that_exist(path, record):
+    subprocess.run(["bash", "-n", path], check=True)
+    calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
+    found = [parsed(*words) for words in calls]
+    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate", "pool"}
+    for name, options in found:
+        check_names(name, options)
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_without_arguments_says_what_it_wants(path):
+    ended = subprocess.run([path], capture_output=True, text=True)
+    assert ended.returncode != 0
+    assert f"usage: studies/{path.name}" in ended.stderr
