@@ -10,9 +10,10 @@ import pytest
 import torch
 
 import whytube
+from layout_files import make_dataset
 from video_files import make_seq
 from whytube.benchmark import subpath, train
-from whytube.cli.options import find_model
+from whytube.cli.options import find_classifier, find_model
 from whytube.data.world import World
 from whytube.errors import WhytubeError
 from whytube.evaluation.page import read_results, results_page
@@ -187,10 +188,12 @@ def test_the_results_page_is_generated():
 
 
 OWN = """
+import torch
 from torch import nn
 import whytube
 
 def build():
+    torch.manual_seed(0)
     net = nn.Sequential(nn.Conv3d(3, 4, 4, 4), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(4, 2))
     return whytube.wrap(net, classes=["jump", "run"], frames=4, size=(32, 32))
 
@@ -213,12 +216,36 @@ def test_explain_with_a_network_of_ones_own(clip, tmp_path, name):
     assert all(reason["attribute"] == "" for reason in answer["reasons"])
 
 
+def test_a_classifier_may_come_from_ones_own_explainer(tmp_path):
+    (tmp_path / "mine.py").write_text('import whytube\n\nmade = whytube.load_model("demo")\n')
+    found = find_classifier(f"{tmp_path / 'mine.py'}:made", torch.device("cpu"))
+    assert not found.training
+    assert found.classes == World().classes
+
+
+def test_words_are_learnt_for_a_network_of_ones_own_and_measured(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        OWN.replace('["jump", "run"]', '["dunk", "surf", "vault"]').replace("4, 2))", "4, 3))")
+    )
+    data, mine, run_dir = make_dataset(tmp_path / "data"), f"{tmp_path / 'mine.py'}:build", tmp_path / "run"
+    words = ("--data", data, "--device", "cpu")
+    result = run("train", "explainer", "--classifier", mine, *words, "--clips", 30, "--out", run_dir)
+    assert result.returncode == 0, result.stderr
+    words += ("--model", mine, "--with", run_dir / "explainer.safetensors", "--negatives", 2, "--count", 0)
+    result = run("evaluate", *words, "--json", tmp_path / "found.json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {"unworded", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
+    assert found["methods"]["unworded"]["word_in_class"] == 0, "it says no words"
+    assert found["provenance"]["model"] == "mine.py:build"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("mine.py:biuld", "Did you mean 'build'?"),
         ("mine.py:text", "must give a VideoClassifier (see whytube.wrap) or an Explainer, got str"),
-        ("mine.py:fails", "failed with ZeroDivisionError: division by zero (line 13 of mine.py)"),
+        ("mine.py:fails", "failed with ZeroDivisionError: division by zero (line 15 of mine.py)"),
         ("none.py:build", "there is no such file"),
     ],
 )

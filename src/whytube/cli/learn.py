@@ -13,11 +13,13 @@ from whytube.cli.options import (
     Data,
     Device,
     JsonFile,
-    Model,
     Overwrite,
+    OwnModel,
     Seed,
     console,
+    find_classifier,
     find_device,
+    find_model,
     open_source,
     progress_bar,
     require_new,
@@ -109,7 +111,10 @@ def train_classifier(
 @train.command("explainer")
 def train_explainer(
     out: Out,
-    classifier: Annotated[str | None, typer.Option(help="By default classifier.safetensors in --out.")] = None,
+    classifier: Annotated[
+        str | None,
+        typer.Option(help="A file, a name, or FILE.py:NAME of yours; by default classifier.safetensors in --out."),
+    ] = None,
     data: Data = "world",
     objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
     recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
@@ -133,7 +138,6 @@ def train_explainer(
     Example: `whytube train explainer --out runs/mine --objective paper --recipe paper`
     """
     from whytube.checks import unknown_name
-    from whytube.classifiers.checkpoint import load_classifier
     from whytube.data.source import PermutedTable
     from whytube.training.explainer import EXPLAINER_RECIPES, FILE, fit_explainer
     from whytube.versions import provenance
@@ -146,7 +150,7 @@ def train_explainer(
     where, (how, others) = find_device(device), changed(EXPLAINER_RECIPES[recipe], asked)
     if others:
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
-    model = load_classifier(classifier or out / "classifier.safetensors").for_inference()
+    model = find_classifier(classifier or str(out / "classifier.safetensors"), where)
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
     origin["config"] = _name(config)
@@ -169,7 +173,7 @@ def train_explainer(
 
 
 def evaluate(
-    model: Model = "demo",
+    model: OwnModel = "demo",
     data: Data = "world",
     count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
     negatives: Annotated[int, typer.Option(help="Most probable negative classes to ask about.")] = 3,
@@ -191,15 +195,17 @@ def evaluate(
 
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
     """
+    from whytube.classifiers.base import VideoClassifier
     from whytube.demo import print_results
     from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explainer.checkpoint import load_explainer
-    from whytube.explainer.explain import load_model
+    from whytube.explainer.unworded import Unworded
 
     require_new(json_file, overwrite=overwrite)
     where = find_device(device)
-    explainer = load_model(model, device=where)
+    found = find_model(model, where)
+    explainer = Unworded(found) if isinstance(found, VideoClassifier) else found
     classifier = explainer.classifier
     source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
     own = Remembered(explainer)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
-Model = Annotated[str, typer.Option("--model", "-m", help="Name of a shipped model, or a folder with its two files.")]
 OwnModel = Annotated[
     str,
     typer.Option(
@@ -70,10 +69,25 @@ def find_model(model: str, device: torch.device) -> Explainer | VideoClassifier:
     """Load a model by name or folder, or from FILE.py:NAME, which runs the user's own file."""
     from whytube.explainer.explain import load_model
 
-    path, _, name = model.rpartition(":")
-    if not path.endswith(".py"):
-        return load_model(model, device=device)
-    return _run_own_file(Path(path), name).to(device)
+    own = _own_model(model)
+    return load_model(model, device=device) if own is None else own.to(device)
+
+
+def find_classifier(classifier: str, device: torch.device) -> VideoClassifier:
+    """Load a classifier alone, by name or file, or from FILE.py:NAME; ready to use."""
+    from whytube.classifiers.checkpoint import load_classifier
+    from whytube.explainer.explainer import Explainer
+
+    own = _own_model(classifier)
+    if own is None:
+        return load_classifier(classifier).for_inference().to(device)
+    return (own.classifier if isinstance(own, Explainer) else own).eval().to(device)
+
+
+def _own_model(text: str) -> Explainer | VideoClassifier | None:
+    """Return what FILE.py:NAME gives; None for any other text."""
+    path, _, name = text.rpartition(":")
+    return _run_own_file(Path(path), name) if path.endswith(".py") else None
 
 
 def _run_own_file(path: Path, name: str) -> Explainer | VideoClassifier:
