@@ -10,7 +10,8 @@ from whytube.explainer.regions import Regions
 def record_of(boxes, word):
     question, shown = ask(1, negatives=1)
     regions = Regions(boxes.view(1, 1, 1, 4, 4), torch.tensor([[[word]]]), torch.zeros(1, 1, 1))
-    truth = Truth(shown.labels, Squares.table, *annotated_boxes(shown.boxes, WORDS, frames=4))
+    boxes_of, known = annotated_boxes(shown.boxes, WORDS, frames=4)
+    truth = Truth(shown.labels, Squares.table, boxes_of, known, boxes_of[:, 0])
     after = torch.tensor([[0.1, 0.2, 0.6, 0.1], [0.3, 0.2, 0.2, 0.3]]).log().view(2, 1, 1, 1, 4)
     figures = judge(regions, question, truth, after=after, fills=("zero", "mean"))
     return clip_records([7], Squares(), question, regions, truth, figures, after)[0]

@@ -102,7 +102,7 @@ def test_the_command_line():
         return subprocess.run(command, capture_output=True, text=True)
 
     listed = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in listed] == ["demo", "i3d-kinetics-400"]
+    assert [row["name"] for row in listed] == ["demo", "jhmdb-i3d", "i3d-kinetics-400"]
     assert "not pulled" in run("list").stdout
     assert len(json.loads(run("info", "i3d-kinetics-400", "--json").stdout)["classes"]) == 400
     assert "c3d-resnet" in run("info", "demo").stdout
