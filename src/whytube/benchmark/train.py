@@ -43,9 +43,12 @@ SIZES = {
 }
 
 
-def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str, Any]:
-    """Measure forward plus backward of both, after checking that they agree."""
-    sizes = SIZES["quick" if quick else device.type]
+def run(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool = False) -> dict[str, Any]:
+    """Measure forward plus backward of both, after checking that they agree.
+
+    quick: tiny sizes. full: the paper's sizes on any device, where a CPU takes minutes.
+    """
+    sizes = SIZES["quick" if quick else "cuda" if full else device.type]
     torch.manual_seed(seed)
     size = (sizes.grids[0][1] * 8, sizes.grids[0][2] * 8)
     scores = Scores(sizes.classes, sizes.attributes, sizes.channels, Forms(sizes.grids, size, sizes.grids[0][0])).to(
@@ -66,7 +69,7 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str
     ours, plain = step(class_term), step(straightforward)
     with _tensor_float32(False):
         _agree(ours(), plain())
-    repeats = 2 if quick else 10
+    repeats = 2 if quick or (full and device.type == "cpu") else 10
     with _tensor_float32(True):
         fast, slow = (milliseconds(call, device, repeats=repeats) for call in (ours, plain))
         fast_extra, slow_extra = (extra_bytes(call, device) for call in (ours, plain))

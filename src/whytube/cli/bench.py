@@ -39,6 +39,7 @@ def bench_train(
     device: Device = "auto",
     seed: Seed = 0,
     quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="The paper's sizes also on a CPU, in minutes.")] = False,
 ) -> None:
     """Compare a training step of the explainer with its straightforward writing.
 
@@ -47,6 +48,6 @@ def bench_train(
     from whytube.benchmark import train
 
     require_new(json_file, overwrite=overwrite)
-    report = train.run(find_device(device), seed=seed, quick=quick)
+    report = train.run(find_device(device), seed=seed, quick=quick, full=full)
     write_json(report, json_file)
     typer.echo(train.table(report))

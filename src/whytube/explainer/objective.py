@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+from torch.utils.checkpoint import checkpoint
 
 from whytube.checks import unknown_name
 from whytube.explainer.regions import listed
@@ -113,31 +114,45 @@ def difference_values(
 ) -> torch.Tensor:
     """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, C - 1, s).
 
-    The search sees chunks of the batch without a tape; the gradient runs through the pooled features of the paths.
+    The search sees chunks of the batch without a tape; the gradient runs through the pooled features of the paths,
+    which are pooled again in backward: kept, they would be most of a step's memory.
     """
-    batch, count = attributes.shape
-    classes = scores.class_weights[0].shape[0]
+    classes, count = scores.class_weights[0].shape[0], attributes.shape[1]
     grid = math.prod(scores.forms.grid) * scores.forms.count
     chunk = max(1, _VOLUME_BYTES // (4 * classes * count * grid))
     searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
-    pooled: list[list[torch.Tensor]] = []
-    with torch.no_grad():
-        for first in range(0, batch, chunk):
-            part = [h[first : first + chunk] for h in maps]
-            volumes = scores.class_volumes(part, attributes[first : first + chunk])
-            found = [search(volumes, positive[first : first + chunk]) for search in searches]
-            item = torch.arange(len(volumes), device=volumes.device)[:, None, None]
-            flat = item.expand(found[0].value.shape).reshape(-1)
-            windows = [scores.pool(part, path.cells.flatten(0, 2), flat) for path in found]
-            pooled.append([sum(scale[1:], scale[0]) for scale in zip(*windows, strict=True)])
+    negative, values = other_classes(positive, classes), []
+    for first in range(0, len(attributes), chunk):
+        part = slice(first, first + chunk)
+        own, words = [h[part] for h in maps], attributes[part]
+        with torch.no_grad():
+            volumes = scores.class_volumes(own, words)
+            paths = [search(volumes, positive[part]).cells for search in searches]
             del volumes
-    negative = other_classes(positive, classes)
-    value = torch.zeros((), device=positive.device)
-    for scale in range(len(maps)):
+        cells = torch.stack(paths)  # (1 or 2, b, C - 1, s, T, 3)
+        along = (scores, own, cells, positive[part], negative[part], words)
+        values.append(checkpoint(_along, *along, use_reentrant=False, preserve_rng_state=False))
+    return torch.cat(values)
+
+
+def _along(
+    scores: Scores,
+    maps: Sequence[torch.Tensor],
+    cells: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    attributes: torch.Tensor,
+) -> torch.Tensor:
+    """Return dw . pool(h, R), summed over the sides: cells (sides, B, N, s, T, 3) -> (B, N, s), differentiable in w."""
+    sides, batch, others, count = cells.shape[:4]
+    item = torch.arange(batch, device=cells.device)[:, None, None].expand(sides, batch, others, count)
+    pooled = scores.pool(maps, cells.flatten(0, 3), item.flatten())
+    value = torch.zeros((), device=cells.device)
+    for scale, windows in enumerate(pooled):
         w_c, w_s = scores.tap_weights("class", scale), scores.tap_weights("attribute", scale)
-        windows_all = torch.cat([p[scale] for p in pooled]).view(batch, classes - 1, count, -1)
-        along = windows_all * (1 + w_s[attributes.clamp_min(0)])[:, None]
-        value = value + torch.einsum("bnx,bnsx->bns", w_c[positive][:, None] - w_c[negative], along)
+        both = windows.view(sides, batch, others, count, -1).sum(0) if sides > 1 else windows
+        weighted = both.view(batch, others, count, -1) * (1 + w_s[attributes.clamp_min(0)])[:, None]
+        value = value + torch.einsum("bnx,bnsx->bns", w_c[positive][:, None] - w_c[negative], weighted)
     return value
 
 
