@@ -63,6 +63,16 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     assert [stage for stage in stages if stage != "start and imports"] == expected
 
 
+def test_explain_against_every_other_class(clip):
+    result = run("explain", clip, "--all", "--json", "-k", 1)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert len({one["negative"] for one in found}) == len(found) == 23
+    refused = run("explain", clip, "--all", "--not", "waltz")
+    assert refused.returncode == 2
+    assert "leave out --not" in refused.stderr
+
+
 def test_explain_as_json_saves_and_draws(clip, tmp_path):
     saved, overlay = tmp_path / "why.json", tmp_path / "why.mp4"
     words = ("--json", "--save", saved, "--overlay", overlay, "-k", 1, "--not", "waltz", "--device", "cpu")

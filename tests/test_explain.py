@@ -13,7 +13,7 @@ from whytube.classifiers import save_classifier
 from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explainer import explain as module
 from whytube.explainer.checkpoint import save_explainer
-from whytube.explainer.explain import explain, load_model
+from whytube.explainer.explain import explain, explain_all, load_model
 from whytube.explainer.regions import Question
 from whytube.explainer.verify import VERIFYING_FILL
 from whytube.explanation import Explanation
@@ -204,6 +204,19 @@ def test_json_round_trip(video, explainer, tmp_path):
     assert loaded.sentence == explanation.sentence
     again = explain(video, explainer).to_dict()
     assert again | {"timings": None} == explanation.to_dict() | {"timings": None}
+
+
+def test_all_negatives_at_once_are_each_alone(video, explainer):
+    every = explain_all(video, explainer, k=1)
+    assert len(every) == len(explainer.classes) - 1
+    chances = [found.probabilities[found.negative] for found in every]
+    assert chances == sorted(chances, reverse=True)
+    for found in every:
+        alone = explain(video, explainer, why_not=found.negative, k=1)
+        assert found.sentence == alone.sentence
+        for mine, theirs in zip(found.reasons, alone.reasons, strict=True):
+            assert (mine.attribute, mine.tube) == (theirs.attribute, theirs.tube)
+            assert mine.evidence[0].positive_after == pytest.approx(theirs.evidence[0].positive_after, abs=1e-4)
 
 
 def test_nothing_is_kept_of_a_video(video, explainer):

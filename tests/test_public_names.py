@@ -10,6 +10,7 @@ NAMES = {
     "Subpath",
     "WhytubeError",
     "explain",
+    "explain_all",
     "load_model",
     "max_subpath",
     "max_subpath_difference",

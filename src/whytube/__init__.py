@@ -1,4 +1,4 @@
-"""Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers."""
+"""Why did the network say A, not B? A word and a moving region, for any PyTorch video classifier."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from whytube.subpath import (
 
 if TYPE_CHECKING:
     from whytube.classifiers.wrap import wrap
-    from whytube.explainer.explain import explain, load_model
+    from whytube.explainer.explain import explain, explain_all, load_model
     from whytube.explainer.explainer import Explainer
     from whytube.explanation import Explanation
 
@@ -30,6 +30,7 @@ __all__ = [
     "Subpath",
     "WhytubeError",
     "explain",
+    "explain_all",
     "load_model",
     "max_subpath",
     "max_subpath_difference",
@@ -44,6 +45,7 @@ _LATER = {
     "Explainer": "whytube.explainer.explainer",
     "Explanation": "whytube.explanation",
     "explain": "whytube.explainer.explain",
+    "explain_all": "whytube.explainer.explain",
     "load_model": "whytube.explainer.explain",
     "wrap": "whytube.classifiers.wrap",
 }

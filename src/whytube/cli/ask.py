@@ -35,8 +35,11 @@ def explain(
     model: OwnModel = "demo",
     why: Annotated[str | None, typer.Option("--why", help="Class A; by default the predicted one.")] = None,
     why_not: Annotated[str | None, typer.Option("--not", help="Class B; by default the runner-up.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask about every other class as B, the likeliest first.")
+    ] = False,
     k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON; with --all a list.")] = False,
     save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
     salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
@@ -52,17 +55,24 @@ def explain(
     object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
     from whytube.explainer.explain import explain as answer
+    from whytube.explainer.explain import explain_all
 
     clock = Profile()
     clock.started("start and imports")
     require_new(save, overlay, overwrite=overwrite)
+    if every and (why_not or save or overlay):
+        raise ArgumentError("--all answers for every class: leave out --not, --save and --overlay")
     if overlay is not None and overlay.suffix != ".mp4":
         raise ArgumentError(f"--overlay writes an .mp4, got {overlay.name}")
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
     explainer = find_model(model, find_device(device))
     clock.spent("load model")
-    explanation = answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage)
+    if every:
+        explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
+    else:
+        explanations = (answer(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),)
+    explanation = explanations[0]
     clock.spent("other", of_which=explanation.timings)
     if save is not None:
         explanation.save(save, overwrite=overwrite)
@@ -71,7 +81,11 @@ def explain(
 
         overlay_video(video, explanation, overlay)
     if as_json:
-        typer.echo(json.dumps(explanation.to_dict(), indent=1))
+        plain = [found.to_dict() for found in explanations]
+        typer.echo(json.dumps(plain if every else plain[0], indent=1))
+    elif every:
+        for found in explanations:
+            console.print(found.sentence, markup=False, highlight=False, soft_wrap=True)
     else:
         _show(explanation)
     clock.spent("write and print")

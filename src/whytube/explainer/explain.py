@@ -73,6 +73,39 @@ def explain(
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
+    negatives = (why_not, False)
+    return _explanations(video, model, why, negatives, k=k, fills=fills, sampling=sampling, salvage=salvage)[0]
+
+
+def explain_all(
+    video: str | os.PathLike[str] | Clip,
+    model: str | os.PathLike[str] | Explainer | VideoClassifier = "demo",
+    *,
+    why: str | None = None,
+    k: int = 2,
+    fills: Sequence[str] = ("mean", "blur", "freeze"),
+    sampling: str = "uniform",
+    salvage: bool = False,
+) -> tuple[Explanation, ...]:
+    """Explain why a video was classified as A, not as each of the other classes, the most probable first.
+
+    As `explain` does for one, with the same arguments; the video is read and classified once for all.
+    """
+    return _explanations(video, model, why, (None, True), k=k, fills=fills, sampling=sampling, salvage=salvage)
+
+
+def _explanations(
+    video: str | os.PathLike[str] | Clip,
+    model: str | os.PathLike[str] | Explainer | VideoClassifier,
+    why: str | None,
+    negatives: tuple[str | None, bool],
+    *,
+    k: int,
+    fills: Sequence[str],
+    sampling: str,
+    salvage: bool,
+) -> tuple[Explanation, ...]:
+    """Explain against one class; negatives: (its name, False), or (None, True) for each of the others."""
     check_int(k, "k", 1)
     for fill in fills:
         check_choice(fill, "fills", FILLS)
@@ -88,40 +121,40 @@ def explain(
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
     clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
-    device = explainer.device
-    clips = clip.frames[None].to(device)
+    clips = clip.frames[None].to(explainer.device)
     with torch.no_grad(), evaluating(classifier):
         features = classifier.features(classifier.check_clips(clips))
     clock("classify")
-    positive, negative = _classes(classifier, features.logits[0], why, why_not)
-    question = Question(
-        clips, features, torch.tensor([positive], device=device), torch.tensor([[negative]], device=device)
-    )
+    positive, others = _classes(classifier, features.logits[0], why, *negatives)
+    question = Question(clips, features, clips.new_tensor([positive]).long(), clips.new_tensor([others]).long())
     regions = explainer(question, k)
     clock("search")
-    reasons = _reasons(explainer, clip, question, regions, fills)
+    reasons = [_reasons(explainer, clip, question, regions, fills, n) for n in range(len(others))]
     clock("verify")
     chances = features.logits[0].softmax(0).tolist()
-    return Explanation(
-        source=clip.source,
-        size=clip.size,
-        frames=tuple(int(i) for i in clip.indices),
-        times=tuple(float(t) for t in clip.times),
-        fps=None if info is None else info.fps,
-        duration=None if info is None else info.duration,
-        positive=classifier.classes[positive],
-        negative=classifier.classes[negative],
-        probabilities=dict(zip(classifier.classes, chances, strict=True)),
-        reasons=reasons,
-        settings={
-            "objective": explainer.name,
-            "score": explainer.score_name,
-            "k": k,
-            "fills": list(fills),
-            "sampling": sampling,
-        },
-        versions=versions(),
-        timings=clock.seconds,
+    return tuple(
+        Explanation(
+            source=clip.source,
+            size=clip.size,
+            frames=tuple(int(i) for i in clip.indices),
+            times=tuple(float(t) for t in clip.times),
+            fps=None if info is None else info.fps,
+            duration=None if info is None else info.duration,
+            positive=classifier.classes[positive],
+            negative=classifier.classes[negative],
+            probabilities=dict(zip(classifier.classes, chances, strict=True)),
+            reasons=reasons[n],
+            settings={
+                "objective": explainer.name,
+                "score": explainer.score_name,
+                "k": k,
+                "fills": list(fills),
+                "sampling": sampling,
+            },
+            versions=versions(),
+            timings=clock.seconds,
+        )
+        for n, negative in enumerate(others)
     )
 
 
@@ -137,9 +170,9 @@ def _explainer(model: str | os.PathLike[str] | Explainer | VideoClassifier) -> E
 
 
 def _classes(
-    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None
-) -> tuple[int, int]:
-    """Find A and B from their names, or from logits (C,)."""
+    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None, every: bool
+) -> tuple[int, list[int]]:
+    """Find A, and B or every other class, from their names or from logits (C,)."""
     index = classifier.class_index
     ranked = logits.argsort(descending=True).tolist()
     if why is None and why_not is not None and index(why_not) == ranked[0]:
@@ -149,22 +182,24 @@ def _classes(
             Code("why"),
         )
     positive = ranked[0] if why is None else index(why)
-    negative = next(c for c in ranked if c != positive) if why_not is None else index(why_not)
-    if positive == negative:
+    others = [c for c in ranked if c != positive]
+    if why_not is None:
+        return positive, others if every else others[:1]
+    if index(why_not) == positive:
         raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(why_not))
-    return positive, negative
+    return positive, [index(why_not)]
 
 
 def _reasons(
-    explainer: Explainer | Unworded, clip: Clip, question: Question, regions: Regions, fills: Sequence[str]
+    explainer: Explainer | Unworded, clip: Clip, question: Question, regions: Regions, fills: Sequence[str], n: int
 ) -> tuple[Reason, ...]:
-    """Mask each region of a single question with each fill, run the classifier again, and write down what it says."""
-    found = torch.isfinite(regions.scores[0, 0])
-    boxes, words = regions.boxes[0, 0][found], regions.attributes[0, 0][found].tolist()
-    scores = regions.scores[0, 0][found].tolist()
+    """Mask each region for negative n of a clip with each fill, run the classifier again, write down what it says."""
+    found = torch.isfinite(regions.scores[0, n])
+    boxes, words = regions.boxes[0, n][found], regions.attributes[0, n][found].tolist()
+    scores = regions.scores[0, n][found].tolist()
     if not words:
         return ()
-    pair = torch.cat([question.positive, question.negative[0]])
+    pair = torch.cat([question.positive, question.negative[0, n : n + 1]])
     before = question.features.logits[0].softmax(0)[pair].tolist()
     different, place = torch.unique(boxes, dim=0, return_inverse=True)  # words may share a tube
     masks = box_masks(different, explainer.classifier.size)
