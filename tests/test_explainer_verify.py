@@ -34,6 +34,6 @@ def test_large_clips_are_asked_about_one_by_one(monkeypatch):
     sizes = []
     model = Adder()
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
-    monkeypatch.setattr(verify, "_PIXELS", 1)
+    monkeypatch.setitem(verify._PIXELS, "cpu", 1)
     torch.testing.assert_close(masked_logits(model, question, boxes, tried), whole)
     assert sizes == [1, 1], "a tube that is proposed three times is masked once for each clip"

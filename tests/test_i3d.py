@@ -8,7 +8,7 @@ from torch import nn
 
 from whytube.cache import cached_weights
 from whytube.classifiers import I3D, load_classifier
-from whytube.classifiers.i3d import Unit, pad_same, same_padding
+from whytube.classifiers.i3d import Unit, max_pool, pad_same, same_padding
 from whytube.errors import ArgumentError
 from whytube.video import read_clip
 
@@ -175,3 +175,16 @@ def test_published_weights_know_kinetics_own_names(folder, names):
             clip = read_clip(os.fspath(file), frames=model.frames, size=model.size)
             said.append(model.classes[int(model(clip.frames[None]).argmax())])
     assert sum(name in names for name in said) > len(files) / 2, said
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last_3d])
+@pytest.mark.parametrize(
+    ("kernel", "stride"),
+    [((1, 3, 3), (1, 2, 2)), ((3, 3, 3), (2, 2, 2)), ((2, 2, 2), (2, 2, 2)), ((3, 3, 3), (1, 1, 1))],
+)
+def test_pooling_one_dimension_after_the_other_is_the_same(kernel, stride, layout):
+    x = torch.randn(2, 8, 9, 11, 13, generator=torch.Generator().manual_seed(0)).contiguous(memory_format=layout)
+    with torch.no_grad():
+        apart = max_pool(x, kernel, stride)
+    assert torch.equal(apart, torch.nn.functional.max_pool3d(x, kernel, stride))
+    assert torch.equal(max_pool(x, kernel, stride), apart), "with a tape it is torch's own"

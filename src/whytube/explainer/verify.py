@@ -18,8 +18,8 @@ VERIFYING_FILL = "zero"
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
 _CLIPS = 64
-_PIXELS = 2**24
-"""At most so many clips, and pixels of them, are masked and classified at a time."""
+_PIXELS = {"cpu": 2**20, "cuda": 2**24}
+"""At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
 
 
 @torch.no_grad()
@@ -33,7 +33,7 @@ def masked_logits(
     rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
     different, place = torch.unique(rows, dim=0, return_inverse=True)
     owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
-    chunk = max(1, min(_CLIPS, _PIXELS // math.prod(question.clips.shape[2:])))
+    chunk = max(1, min(_CLIPS, _PIXELS[boxes.device.type] // math.prod(question.clips.shape[2:])))
     results = []
     with evaluating(classifier):
         for first in range(0, len(flat), chunk):
