@@ -1,10 +1,11 @@
 import pytest
 import torch
 
-from toy_squares import WORDS, Squares, ask
-from whytube.evaluation.methods import Called, Centre, RandomTube, RandomWord, ShuffledWords, TrueBox
+from toy_squares import WORDS, Adder, Squares, ask
+from whytube.evaluation.methods import Called, Centre, RandomTube, RandomVerified, RandomWord, ShuffledWords, TrueBox
 from whytube.evaluation.metrics import box_areas, tube_frames
 from whytube.explainer.regions import Regions
+from whytube.explainer.verify import log_odds, masked_logits
 
 
 class Short:
@@ -86,3 +87,31 @@ def test_exchange_moves_every_word(count):
         other = ShuffledWords(Short(), count, seed=seed).exchange()
         assert sorted(other.tolist()) == list(range(count))
         assert (other != torch.arange(count)).all()
+
+
+def test_the_best_of_many_random_tubes_is_the_one_that_raises_b_most():
+    question, _ = ask(3)
+    model, like = Adder().eval(), Centre(WORDS)
+    regions = RandomVerified(model, Squares.table, like, tubes=6)(question, 2)
+    assert regions.boxes.shape == (3, 2, 2, 4, 4)
+    areas = box_areas(like(question, 1).boxes)
+    torch.testing.assert_close(box_areas(regions.boxes), areas.expand(3, 2, 2, 4).float(), rtol=1e-3, atol=1e-3)
+    assert (regions.scores[..., 0] >= regions.scores[..., 1]).all()
+    logits = masked_logits(model, question, regions.boxes.double(), torch.ones(3, 2, 2, dtype=torch.bool))
+    before = log_odds(question.features.logits, question.negative)[..., None]
+    after = log_odds(logits, question.negative[..., None, None])[..., 0]
+    torch.testing.assert_close(regions.scores, after - before, atol=1e-3, rtol=1e-3)
+    of_a = Squares.table[question.positive][:, None].expand(3, 2, -1)
+    assert of_a.gather(2, regions.attributes).all()
+    more = RandomVerified(model, Squares.table, like, tubes=60)(question, 1)
+    assert (more.scores[..., 0] >= regions.scores[..., 0]).float().mean() > 0.6, "more tubes, a better best"
+
+
+def test_where_there_is_no_tube_none_is_verified():
+    question, _ = ask(2)
+    model = Adder().eval()
+    regions = RandomVerified(model, Squares.table, RandomTube(Squares.table, side=0.0), tubes=3)(question, 1)
+    assert (regions.scores == -torch.inf).all()
+    assert (regions.attributes == -1).all()
+    assert not regions.boxes.any()
+    assert model.seen == 0

@@ -183,7 +183,7 @@ def evaluate(
     ] = None,
     peers: Annotated[
         str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
-    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-attribute,shuffled-attributes",
+    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
     fills: Annotated[str, typer.Option(help="What regions are masked with.")] = "mean,blur,freeze",
     device: Device = "auto",
     seed: Seed = 0,

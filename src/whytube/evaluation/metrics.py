@@ -134,13 +134,16 @@ def true_box_iou(iou: torch.Tensor, known: torch.Tensor, separating: torch.Tenso
 def pointing(regions: torch.Tensor, boxes: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:
     """Share of the region's frames in which its centre lies in the box of a separating attribute.
 
-    regions: (B, N, k, T, 4). boxes: (B, S, T, 4). Returns (B, N, k), NaN where no separating attribute is annotated.
+    Only frames with an annotated box of any attribute count. regions: (B, N, k, T, 4). boxes: (B, S, T, 4). Returns
+    (B, N, k), NaN where no separating attribute is annotated, or a region has no such frame; 0 for no region.
     """
     answers = separating & known[:, None]
     inside = _centre_in(regions[:, :, :, None], boxes[:, None, None]) & answers[:, :, None, :, None]
-    there = box_areas(regions) > 0
+    exists = box_areas(regions) > 0
+    there = exists & (box_areas(boxes) > 0).any(1)[:, None, None]
     hits = (inside.any(3) & there).sum(-1) / there.sum(-1).clamp_min(1)
-    return torch.where(answers.any(-1)[..., None], hits.double(), torch.nan)
+    defined = answers.any(-1)[..., None] & (there.any(-1) | ~exists.any(-1))
+    return torch.where(defined, hits.double(), torch.nan)
 
 
 def actor_pointing(regions: torch.Tensor, actors: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from whytube.checks import unknown_name
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
-from whytube.evaluation.methods.controls import Called, RandomTube, RandomWord, Remembered, ShuffledWords
+from whytube.evaluation.methods.controls import (
+    Called,
+    RandomTube,
+    RandomVerified,
+    RandomWord,
+    Remembered,
+    ShuffledWords,
+)
 from whytube.evaluation.methods.grad_cam import GradCam
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ __all__ = [
     "DetectorBox",
     "GradCam",
     "RandomTube",
+    "RandomVerified",
     "RandomWord",
     "Remembered",
     "ShuffledWords",
@@ -41,12 +49,13 @@ METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method]] = {
 """Methods that need no training, by name: (classifier, source, seed) -> Method."""
 
 
-CONTROLS: dict[str, Callable[[Method, Source, int], Method]] = {
-    "random-tube": lambda like, source, seed: RandomTube(source.table, like=like, seed=seed),
-    "random-attribute": lambda like, source, seed: RandomWord(like, source.table, seed=seed),
-    "shuffled-attributes": lambda like, source, seed: ShuffledWords(like, len(source.attributes), seed=seed),
+CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = {
+    "random-tube": lambda like, _, source, seed: RandomTube(source.table, like=like, seed=seed),
+    "random-verified": lambda like, classifier, source, seed: RandomVerified(classifier, source.table, like, seed=seed),
+    "random-attribute": lambda like, _, source, seed: RandomWord(like, source.table, seed=seed),
+    "shuffled-attributes": lambda like, _, source, seed: ShuffledWords(like, len(source.attributes), seed=seed),
 }
-"""What remains of a method when its tube or its word is left to chance: (method, source, seed) -> Method."""
+"""What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
 
 
 def make_methods(
@@ -59,7 +68,7 @@ def make_methods(
         if name not in METHODS and name not in controls:
             raise unknown_name("method", name, {**METHODS, **controls})
     return [
-        controls[name](like, source, seed)
+        controls[name](like, classifier, source, seed)
         if like is not None and name in controls
         else METHODS[name](classifier, source, seed)
         for name in wanted

@@ -15,12 +15,17 @@ import torch
 
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
 from whytube.evaluation.methods.baselines import SIDE
-from whytube.explainer.regions import Regions
+from whytube.evaluation.metrics import separating_words
+from whytube.explainer.regions import Regions, padded
+from whytube.explainer.verify import log_odds, masked_logits
 from whytube.tubes import random_tube
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from whytube.classifiers.base import VideoClassifier
     from whytube.explainer.regions import Method, Question
 
 
@@ -69,9 +74,7 @@ class RandomTube:
         clips, shape = question.clips, (*question.negative.shape, k)
         chances = clip_chances(clips, self.name, self.seed)
         sides = self._sides(question, k)
-        frame = (clips.shape[-2], clips.shape[-1])
-        boxes = np.stack([_drifting(sides[place], frame, chances[place[0]]) for place in np.ndindex(shape)])
-        tubes = torch.from_numpy(boxes.reshape(*shape, clips.shape[2], 4)).to(clips.device)
+        tubes = _drifting_tubes(question, sides, chances)
         present = self.table.to(clips.device)[question.positive][:, None].expand(*shape[:2], -1)
         drawn = random_words(chances, present, k)
         turn = torch.arange(k, device=clips.device) % (drawn >= 0).sum(-1, keepdim=True).clamp_min(1)
@@ -82,10 +85,42 @@ class RandomTube:
         frames, height, width = question.clips.shape[2:]
         if self.like is None:
             return np.full((*question.negative.shape, k, frames, 2), self.side * min(height, width))
-        boxes = self.like(question, k).boxes.double().cpu().numpy()
-        inside = boxes.clip(0, [width, height, width, height])
-        sides: NDArray[np.float64] = (inside[..., 2:] - inside[..., :2])[..., ::-1]
-        return np.where((sides > 0).all(-1, keepdims=True), sides, 0)
+        return _sides_of(self.like(question, k).boxes, question)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomVerified:
+    """The best of many random tubes, found as "ours" finds it: what verification alone is worth.
+
+    classifier: asked again for every tube. table: (C, S) bool. like: a method whose first tube's sizes all of them
+    have. tubes: how many are tried for a clip and negative class.
+    """
+
+    classifier: VideoClassifier
+    table: torch.Tensor
+    like: Method
+    tubes: int = 16
+    seed: int = 0
+    name: str = "random-verified"
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the k tubes that raise the log-odds of B most, each with a random word of A that B lacks."""
+        chances = clip_chances(question.clips, self.name, self.seed)
+        sides = _sides_of(self.like(question, 1).boxes, question).repeat(self.tubes, axis=2)
+        boxes = _drifting_tubes(question, sides, chances)
+        exists = torch.from_numpy(sides.any((-1, -2))).to(boxes.device)
+        logits = masked_logits(self.classifier, question, boxes, exists)
+        before = log_odds(question.features.logits, question.negative)[..., None]
+        rise = log_odds(logits, question.negative[..., None, None])[..., 0] - before
+        value, place = torch.where(exists, rise, -torch.inf).topk(min(k, self.tubes), dim=-1)
+        chosen = boxes.gather(2, place[..., None, None].expand(*place.shape, *boxes.shape[-2:]))
+        table = self.table.to(boxes.device)
+        apart = separating_words(table, question.positive, question.negative)
+        suited = torch.where(apart.any(-1, keepdim=True), apart, table[question.positive][:, None])
+        drawn = random_words(chances, suited, k)
+        turn = torch.arange(place.shape[-1], device=boxes.device) % (drawn >= 0).sum(-1, keepdim=True).clamp_min(1)
+        words = torch.where(value > -torch.inf, drawn.gather(-1, turn), -1)
+        return padded(torch.where((value > -torch.inf)[..., None, None], chosen, 0).float(), words, value, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +166,23 @@ class ShuffledWords:
         """Word -> the word said in its place, (S,): one round trip through all words, so that none stays."""
         order = torch.from_numpy(np.random.default_rng(self.seed).permutation(self.attributes))
         return torch.empty_like(order).scatter(0, order, order.roll(1))
+
+
+def _sides_of(boxes: torch.Tensor, question: Question) -> NDArray[np.float64]:
+    """Height and width of boxes (..., 4) inside the frame: (..., 2); 0 where there is none."""
+    height, width = question.clips.shape[-2:]
+    inside = boxes.double().cpu().numpy().clip(0, [width, height, width, height])
+    sides: NDArray[np.float64] = (inside[..., 2:] - inside[..., :2])[..., ::-1]
+    return np.where((sides > 0).all(-1, keepdims=True), sides, 0)
+
+
+def _drifting_tubes(
+    question: Question, sides: NDArray[np.float64], chances: Sequence[np.random.Generator]
+) -> torch.Tensor:
+    """Tubes of the given heights and widths (B, N, k, T, 2), drifting by the chances of their clip: (B, N, k, T, 4)."""
+    frame = (question.clips.shape[-2], question.clips.shape[-1])
+    boxes = np.stack([_drifting(sides[place], frame, chances[place[0]]) for place in np.ndindex(sides.shape[:3])])
+    return torch.from_numpy(boxes.reshape(*sides.shape[:4], 4)).to(question.clips.device)
 
 
 def _drifting(sides: NDArray[np.float64], frame: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
