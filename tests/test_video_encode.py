@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from video_files import numbers, picture
+from whytube.data.world import World
 from whytube.errors import ArgumentError, VideoError
 from whytube.video import probe, read_clip, write_video
 
@@ -88,3 +89,9 @@ def test_nothing_is_left_of_what_cannot_be_written(tmp_path, frames, fps, error,
 def test_no_such_folder(tmp_path):
     with pytest.raises(VideoError, match="no folder"):
         write_video(tmp_path / "nowhere" / "a.mp4", [picture(0)], 25)
+
+
+def test_the_same_frames_give_the_same_file(tmp_path):
+    clip = World(size=64).batch("test", [1]).clips[0]
+    files = {write_video(tmp_path / f"{i}.mp4", clip, 8.0).read_bytes() for i in range(8)}
+    assert len(files) == 1

@@ -133,6 +133,8 @@ def print_results(results: dict[str, Any], console: Console) -> None:
         negative, concept = found["negative_class_accuracy"], found["concept_accuracy"]
         values = (negative["top1"], negative["top3"], found["positive_drop"], concept["top1"], concept["top3"])
         cells = [*values, found["tube_area"], found["tube_frames"]]
-        table.add_row(name, *("" if v is None else f"{v:.2f}" for v in cells))
+        silent = found.get("answered") == 0  # e.g. a baseline that needs boxes, on data without
+        table.add_row(name, *("" if v is None or silent else f"{v:.2f}" for v in cells))
+    table.columns[0].no_wrap, table.columns[0].overflow = True, "ignore"
     console.print(table)
     console.print(f"classifier: {100 * results['classifier']['accuracy']:.1f} % right", highlight=False)

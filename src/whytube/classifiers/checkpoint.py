@@ -137,7 +137,8 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
 def is_pulled(path_or_name: str | os.PathLike[str]) -> bool:
     """Whether this is the name of weights in the cache, on which a file can stand as its base."""
     path = Path(path_or_name)
-    return not path.suffix and len(path.parts) == 1 and find_weights(path) == cached_weights(path.name)
+    shipped = (SHIPPED / path.name).is_dir()
+    return not path.suffix and len(path.parts) == 1 and not shipped and cached_weights(path.name).exists()
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], Card]:

@@ -38,7 +38,7 @@ def explain(
     every: Annotated[
         bool, typer.Option("--all", help="Ask about every other class as B, the likeliest first.")
     ] = False,
-    k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
+    k: Annotated[int, typer.Option("-k", help="How many reasons at most.", min=1)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON; with --all a list.")] = False,
     save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
@@ -171,7 +171,7 @@ def demo(
         "demo"
     ),
     train: Annotated[bool, typer.Option("--train", help="Train classifier and explainer from nothing first.")] = False,
-    count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
+    count: Annotated[int, typer.Option(help="Clips to evaluate on.", min=1)] = 96,
     seed: Seed = 0,
     device: Device = "auto",
     overwrite: Overwrite = False,

@@ -175,8 +175,10 @@ def train_explainer(
 def evaluate(
     model: OwnModel = "demo",
     data: Data = "world",
-    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
-    negatives: Annotated[int, typer.Option(help="Most probable negative classes to ask about.")] = 3,
+    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.", min=0)] = 96,
+    negatives: Annotated[
+        int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
+    ] = None,
     other: Annotated[
         list[str] | None,
         typer.Option("--with", help="A further explainer of the classifier: its file, or NAME=FILE to call it NAME."),
@@ -221,7 +223,7 @@ def evaluate(
             classifier,
             source,
             count=count or None,
-            negatives=negatives,
+            negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
             fills=fills.split(","),
             device=where,
             seed=seed,

@@ -33,7 +33,9 @@ def list_all(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
         return
-    table = Table("name", "status", "network", "classes", "MB", "accuracy", "stands on", box=None, padding=(0, 1))
+    table = Table("name", "status", "network", "classes", "MB", "right", "stands on", box=None, pad_edge=False)
+    for column in table.columns:  # names are there to be typed
+        column.no_wrap, column.overflow = True, "ignore"
     for row in rows:
         accuracy = "" if row.accuracy is None else f"{100 * row.accuracy:.1f} %"
         size = f"{row.size / 1e6:.1f}"

@@ -66,10 +66,13 @@ def find_device(name: str) -> torch.device:
 
 
 def find_model(model: str, device: torch.device) -> Explainer | VideoClassifier:
-    """Load a model by name or folder, or from FILE.py:NAME, which runs the user's own file."""
+    """Load a model by name or folder, pulled weights alone, or FILE.py:NAME, which runs the user's own file."""
+    from whytube.classifiers.checkpoint import is_pulled
     from whytube.explainer.explain import load_model
 
     own = _own_model(model)
+    if own is None and is_pulled(model):
+        return find_classifier(model, device)
     return load_model(model, device=device) if own is None else own.to(device)
 
 

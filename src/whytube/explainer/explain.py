@@ -11,7 +11,7 @@ import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
 from whytube.classifiers.base import VideoClassifier, evaluating
-from whytube.classifiers.checkpoint import SHIPPED, load_classifier
+from whytube.classifiers.checkpoint import SHIPPED, is_pulled, load_classifier
 from whytube.errors import ArgumentError, Code, ModelError
 from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
@@ -35,6 +35,11 @@ def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device |
     known = sorted(path.name for path in SHIPPED.iterdir() if path.is_dir()) if SHIPPED.is_dir() else []
     if len(folder.parts) == 1 and folder.name in known:
         folder = SHIPPED / folder.name
+    elif folder.is_file():
+        raise ModelError(
+            f"cannot read model {folder}: expected a folder with classifier.safetensors and explainer.safetensors, "
+            "got a file. A network of your own is given as FILE.py:NAME, see docs/your_own_model.md"
+        )
     elif not folder.is_dir():
         if len(folder.parts) == 1 and not folder.suffix:
             raise unknown_name("model", str(name_or_folder), known)
@@ -166,7 +171,7 @@ def _explainer(model: str | os.PathLike[str] | Explainer | VideoClassifier) -> E
         return Unworded(model)
     if isinstance(model, torch.nn.Module):
         raise fail("model", "a VideoClassifier: see whytube.wrap", f"a bare {type(model).__name__}")
-    return load_model(model)
+    return Unworded(load_classifier(model).for_inference()) if is_pulled(model) else load_model(model)
 
 
 def _classes(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from numpy.typing import NDArray
 
+SAME = {"x264-params": "rc-lookahead=0:mbtree=0"}
+"""So that the same frames give the same file: with its lookahead, x264 encodes small pictures differently each time."""
+
 
 def write_video(
     path: str | os.PathLike[str],
@@ -47,7 +50,9 @@ def write_video(
     try:
         with whole_file(target, error=VideoError) as part:
             with av.open(str(part), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-                count = _encode(container, rgb_arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset})
+                count = _encode(
+                    container, rgb_arrays(frames), rate=rate, options={"crf": str(crf), "preset": preset, **SAME}
+                )
             if count == 0:
                 raise VideoError(f"cannot write {target}: `frames` holds zero frames; expected at least one")
     except av.FFmpegError as error:
