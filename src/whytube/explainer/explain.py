@@ -22,7 +22,6 @@ from whytube.reason import Evidence, Reason
 from whytube.tubes import FILLS, Tube, box_masks, erase
 from whytube.versions import versions
 from whytube.video import Clip, probe, read_clip
-from whytube.video.opencv import stands_in
 
 if TYPE_CHECKING:
     import os
@@ -117,7 +116,7 @@ def _explanations(
     if isinstance(video, Clip):
         clip = video
     else:
-        info = None if stands_in() else probe(video, salvage=salvage)
+        info = probe(video, salvage=salvage)
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
     clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
