@@ -56,13 +56,15 @@ def test_a_file_gives_options_and_typed_ones_go_first(call, tmp_path):
     assert card.provenance["config"] == "run.toml", "no path of this machine"
     stored, _ = load_tensors("run/classifier.safetensors", kind="classifier")
     assert stored["blocks.0.conv1.weight"].dtype == torch.float16
-    events = EventAccumulator("run/tensorboard").Reload()
+    events = EventAccumulator("run/tensorboard/classifier").Reload()
     assert [event.step for event in events.Scalars("loss")] == [2]
 
     assert call("train", "explainer", *words) == 0
     _, header = load_tensors("run/explainer.safetensors", kind="explainer")
     assert header["objective"] == "two-sided"
     assert header["provenance"]["config"] == "run.toml"
+    events = EventAccumulator("run/tensorboard/explainer").Reload()
+    assert [event.step for event in events.Scalars("loss")] == [1]
 
 
 FILES = {

@@ -40,7 +40,7 @@ Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
 Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
 Distinct = Annotated[int | None, typer.Option(help="How many different clips to keep; by default the recipe's.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
-Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard.")]
+Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard/.")]
 
 
 @train.command("classifier")
@@ -89,7 +89,7 @@ def train_classifier(
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": _name(pretrained), "config": _name(config)}
-    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
+    with training_bar(how.steps, curves=out / "tensorboard" / "classifier" if tensorboard else None) as progress:
         history = fit_classifier(
             model, source, how, device=where, out_dir=out, resume=resume, progress=progress, provenance=origin
         )
@@ -156,7 +156,7 @@ def train_explainer(
     origin["config"] = _name(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
+    with training_bar(how.steps, curves=out / "tensorboard" / "explainer" if tensorboard else None) as progress:
         _, history = fit_explainer(
             model,
             source,
