@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,9 +30,12 @@ from whytube.cli.options import (
 from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import torch
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import Source
 
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
 
@@ -74,7 +78,6 @@ def train_classifier(
     from whytube.classifiers.checkpoint import is_pulled, save_classifier
     from whytube.data.source import clips_to_take
     from whytube.training.classifier import fit_classifier
-    from whytube.training.evaluate import evaluate_classifier
     from whytube.training.recipe import find_recipe
     from whytube.training.state import FILE
     from whytube.versions import provenance
@@ -91,20 +94,27 @@ def train_classifier(
     origin |= {"pretrained": _name(pretrained), "config": _name(config)}
     with training_bar(how.steps, curves=out / "tensorboard" / "classifier" if tensorboard else None) as progress:
         history = fit_classifier(
-            model, source, how, device=where, out_dir=out, resume=resume, progress=progress, provenance=origin
+            model,
+            source,
+            how,
+            device=where,
+            out_dir=out,
+            resume=resume,
+            progress=progress,
+            provenance=origin,
         )
-    accuracy = evaluate_classifier(model, source, "test", judged).accuracy
-    metrics = {"test accuracy": accuracy, "test clips": judged, "seconds": history.records[-1].seconds}
-    path = save_classifier(
+    save = partial(
+        save_classifier,
         out / "classifier.safetensors",
         model,
         provenance=origin,
         recipe=asdict(how),
-        metrics=metrics,
         base=pretrained if pretrained and is_pulled(pretrained) else None,
         half=half,
     )
-    console.print(f"{path}: {100 * accuracy:.1f} % of {judged} test clips right")
+    metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
+    share = 100 * metrics["test accuracy"]
+    console.print(f"{out / 'classifier.safetensors'}: {share:.1f} % of {judged} test clips right")
     write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
 
 
@@ -235,6 +245,20 @@ def evaluate(
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
     """Keep the weights and the state of an earlier run, unless it goes on or is given up."""
     require_new(*(out / name for name in files), overwrite=resume or overwrite, also=", go on with --resume")
+
+
+def _save_and_judge(
+    save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
+) -> dict[str, Any]:
+    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
+    from whytube.classifiers.checkpoint import load_classifier
+    from whytube.training.evaluate import evaluate_classifier
+
+    saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
+    accuracy = evaluate_classifier(saved, source, "test", count).accuracy
+    metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
+    save(metrics=metrics)
+    return metrics
 
 
 def _network(
