@@ -75,7 +75,7 @@ def train_classifier(
 
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
-    from whytube.classifiers.checkpoint import is_pulled, save_classifier
+    from whytube.classifiers.checkpoint import is_pulled, save_classifier, weights_fingerprint
     from whytube.data.source import clips_to_take
     from whytube.training.classifier import fit_classifier
     from whytube.training.recipe import find_recipe
@@ -102,6 +102,7 @@ def train_classifier(
             resume=resume,
             progress=progress,
             provenance=origin,
+            pretrained=weights_fingerprint(pretrained) if pretrained else None,
         )
     save = partial(
         save_classifier,
