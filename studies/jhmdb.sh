@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The study of J-HMDB behind results/jhmdb.json: I3D from Kinetics on splits 1 to 3 with the paper's objective and ours;
-# and the paper's C3D-ResNet, from nothing and from the embedded world. Several runs share the GPU.
+# The study of J-HMDB behind results/jhmdb.json and the classifiers of docs/jhmdb.md: I3D from Kinetics on splits 1 to 3
+# with the paper's objective and ours; and the paper's C3D-ResNet, from nothing and from the embedded world. Several runs
+# share the GPU.
 # Usage: studies/jhmdb.sh JHMDB OUT
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
@@ -14,9 +15,9 @@ mkdir -p "$out"
 i3d() { # SPLIT
     local data=$out/jhmdb-$1 dir=$out/i3d-$1 config=$here/jhmdb-i3d.toml
     "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --json "$dir/classifier.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --json "$dir/explainer.json" "${quick[@]}"
     "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
-        --classifier "$dir/classifier.safetensors" "${quick[@]}"
+        --classifier "$dir/classifier.safetensors" --json "$dir/paper/explainer.json" "${quick[@]}"
     "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
         --json "$dir.json" "${judged[@]}"
 }
@@ -41,6 +42,18 @@ done
         --out "$out/world" "${quick[@]}"
     for split in "${worldly[@]}"; do c3d c3d-world "$split" --pretrained "$out/world/classifier.safetensors"; done
 } >"$out/c3d.log" 2>&1 &
+others=$!
 for process in "${running[@]}"; do wait "$process"; done
 "${whytube[@]}" results pool "$out"/i3d-{1,2,3}.json --json "$out/jhmdb.json"
-wait
+wait "$others"
+networks=() words=()
+for split in 1 2 3; do
+    networks+=("I3D from Kinetics, split $split=$out/i3d-$split/classifier.json")
+    words+=("ours, split $split=$out/i3d-$split/explainer.json" "paper objective, split $split=$out/i3d-$split/paper/explainer.json")
+done
+for split in 1 2 3; do networks+=("C3D-ResNet from nothing, split $split=$out/c3d-$split.json"); done
+for split in "${worldly[@]}"; do
+    networks+=("C3D-ResNet from the embedded world, split $split=$out/c3d-world-$split.json")
+done
+"${whytube[@]}" results curves "${networks[@]}" --json "$out/jhmdb-classifiers.json"
+"${whytube[@]}" results curves "${words[@]}" --json "$out/jhmdb-explainers.json"

@@ -52,17 +52,21 @@ curves() { # the losses of the objectives on the shipped classifier
         --json "$out/explainer-curves.json"
 }
 
-[[ " ${layers[*]} " != *" 1 "* ]] || curves >"$out/curves.log" 2>&1 &
+drawing=()
+if [[ " ${layers[*]} " == *" 1 "* ]]; then
+    curves >"$out/curves.log" 2>&1 &
+    drawing+=($!)
+fi
 for fc in "${layers[@]}"; do
     running=()
     for seed in "${seeds[@]}"; do
         network "$seed" "$fc" >"$out/fc$fc-seed$seed.log" 2>&1 &
         running+=($!)
     done
-    wait "${running[@]}"
+    for process in "${running[@]}"; do wait "$process"; done
     files=("${seeds[@]/#/$out/fc$fc-seed}")
     name=world
     [ "$fc" = 1 ] || name=world-fc$fc
     "${whytube[@]}" results pool "${files[@]/%/.json}" --json "$out/$name.json"
 done
-wait
+for process in "${drawing[@]}"; do wait "$process"; done

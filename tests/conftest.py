@@ -5,9 +5,19 @@ import os
 import pytest
 import torch
 
+from subpath_kernels import KERNELS
+from whytube.subpath import use_backend
+
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel's module is imported
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    """Run the test on every kernel of the layer."""
+    with use_backend(request.param):
+        yield request.param
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -56,13 +56,27 @@ def test_a_file_gives_options_and_typed_ones_go_first(call, tmp_path):
     assert card.provenance["config"] == "run.toml", "no path of this machine"
     stored, _ = load_tensors("run/classifier.safetensors", kind="classifier")
     assert stored["blocks.0.conv1.weight"].dtype == torch.float16
-    events = EventAccumulator("run/tensorboard").Reload()
+    events = EventAccumulator("run/tensorboard/classifier").Reload()
     assert [event.step for event in events.Scalars("loss")] == [2]
 
     assert call("train", "explainer", *words) == 0
     _, header = load_tensors("run/explainer.safetensors", kind="explainer")
     assert header["objective"] == "two-sided"
     assert header["provenance"]["config"] == "run.toml"
+    events = EventAccumulator("run/tensorboard/explainer").Reload()
+    assert [event.step for event in events.Scalars("loss")] == [1]
+
+
+def test_only_the_same_run_is_resumed(call, tmp_path, capsys):
+    (tmp_path / "run.toml").write_text(RUN)
+    words = ("--config", str(tmp_path / "run.toml"), "--out", "run")
+    assert call("train", "classifier", *words) == 0
+    assert call("train", "explainer", *words) == 0
+    assert call("train", "explainer", *words, "--resume") == 0
+    assert call("train", "explainer", *words, "--resume", "--permuted-table") == 2
+    assert "its data's fingerprint is" in capsys.readouterr().err.replace("\n", " ")
+    assert call("train", "classifier", *words, "--resume", "--pretrained", "run/classifier.safetensors") == 2
+    assert "its pretrained is None" in capsys.readouterr().err.replace("\n", " ")
 
 
 FILES = {

@@ -25,6 +25,7 @@ RUNS = {"classifier": ("train", "classifier"), "explainer": ("train", "explainer
 RECORDER = """#!/usr/bin/env bash
 line=$(printf '%s\\t' "$@")
 printf '%s\\n' "$line" >>"$CALLS"
+[ -z "${FAILS:-}" ] || [[ "$*" != *"$FAILS"* ]]
 """
 
 
@@ -85,8 +86,8 @@ def record(tmp_path):
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
 
-    def record(path, *words):
-        environment = {**os.environ, "WHYTUBE": str(recorder), "CALLS": str(calls)}
+    def record(path, *words, fails=""):
+        environment = {**os.environ, "WHYTUBE": str(recorder), "CALLS": str(calls), "FAILS": fails}
         subprocess.run([path, *words], env=environment, cwd=tmp_path, check=True, timeout=60)
         return [line.rstrip("\t").split("\t") for line in calls.read_text().splitlines()]
 
@@ -101,6 +102,20 @@ def test_a_study_calls_commands_that_exist(path, record):
     assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate", "pool"}
     for name, options in found:
         check_names(name, options)
+
+
+@pytest.mark.parametrize(
+    ("study", "words", "fails"),
+    [
+        ("jhmdb", ("JHMDB", "out"), "out/c3d-world-3"),
+        ("jhmdb", ("JHMDB", "out"), "out/i3d-2"),
+        ("world", ("out",), "out/curves/paper-recipe"),
+        ("world", ("out",), "out/fc1-seed0"),
+    ],
+)
+def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):
+    with pytest.raises(subprocess.CalledProcessError):
+        record(ROOT / "studies" / f"{study}.sh", *words, fails=fails)
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toy_source import Tints
-from whytube.data.source import Kept, PermutedTable, Source, clips_to_take
+from whytube.data.source import Kept, PermutedTable, Source, clips_to_take, fingerprint
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 
@@ -51,3 +51,14 @@ def test_a_permuted_table_gives_every_class_the_words_of_another():
     assert torch.equal(batch.labels, theirs.labels)
     assert torch.equal(batch.attributes, permuted.table[theirs.labels])
     assert permuted.count("train") is None
+
+
+def test_fingerprints_tell_data_apart():
+    class Renamed(Tints):
+        attributes = ("reddish", "leafy")
+
+    world = World(size=32)
+    different = [Tints(), Tints(30), Renamed(), PermutedTable(Tints()), world, World(size=32, seed=1)]
+    different += [PermutedTable(world), PermutedTable(World(size=32, seed=1))]
+    assert len({fingerprint(source) for source in different}) == len(different)
+    assert fingerprint(World(size=32)) == fingerprint(world)

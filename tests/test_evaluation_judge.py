@@ -26,7 +26,7 @@ def true_boxes(question, shown, words):
 
 
 def judged(question, shown, regions, fills=("zero",)):
-    after = masked_log_probabilities(Adder().eval(), question, regions.boxes, fills=fills, batch_size=4)
+    after = masked_log_probabilities(Adder().eval(), question, regions.boxes, fills=fills)
     return judge(regions, question, truth_of(shown), after=after, fills=fills)
 
 
@@ -34,7 +34,7 @@ def test_masking_is_really_done():
     question, _ = ask(3)
     model, fills = Adder().eval(), ("zero", "mean", "blur")
     regions = TrueBox(WORDS, Squares.table)(question, 2)
-    after = masked_log_probabilities(model, question, regions.boxes, fills=fills, batch_size=2)
+    after = masked_log_probabilities(model, question, regions.boxes, fills=fills)
     assert after.shape == (3, 3, 2, 2, 4)
     for f, fill in enumerate(fills):
         for b in range(3):
@@ -48,7 +48,7 @@ def test_equal_regions_are_masked_once():
     question, _ = ask(3)
     model = Adder().eval()
     regions = Centre(WORDS)(question, 2)
-    masked_log_probabilities(model, question, regions.boxes, fills=("zero", "mean"), batch_size=16)
+    masked_log_probabilities(model, question, regions.boxes, fills=("zero", "mean"))
     assert model.seen == 3 * 2
 
 

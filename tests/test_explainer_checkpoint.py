@@ -20,7 +20,8 @@ def explainer():
 
 @pytest.fixture
 def path(explainer, tmp_path):
-    return save_explainer(tmp_path / "e.safetensors", explainer, provenance={"data": "tints"}, metrics={"loss": 1.5})
+    about = {"provenance": {"data": "tints"}, "recipe": {"lr": 0.1}, "metrics": {"loss": 1.5}}
+    return save_explainer(tmp_path / "e.safetensors", explainer, **about)
 
 
 def test_a_loaded_explainer_answers_the_same(explainer, path):
@@ -43,6 +44,14 @@ def test_the_header_tells_how_it_came_about(path):
     assert header["provenance"] == {"data": "tints"}
     assert header["metrics"] == {"loss": 1.5}
     assert header["objective"] == "two-sided"
+    assert header["recipe"] == {"lr": 0.1}
+
+
+def test_a_file_from_before_recipes_were_kept_is_read(explainer, path):
+    tensors, header = load_tensors(path, kind=KIND)
+    del header["recipe"]
+    save_tensors(path, tensors, header, kind=KIND)
+    assert load_explainer(path, explainer.classifier).attributes == explainer.attributes
 
 
 def test_another_classifier_is_refused(path):

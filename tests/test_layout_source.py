@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ from layout_files import make_dataset
 from video_files import number, numbers
 from whytube.data.layout import read_dataset
 from whytube.data.layout.source import boxes_at
+from whytube.data.source import fingerprint
 from whytube.data.world import World
 from whytube.errors import ArgumentError, VideoError
 from whytube.tubes import Tube
@@ -155,3 +158,12 @@ def test_a_damaged_video_is_named(tmp_path):
     (folder / "videos/surf/c.mp4").write_bytes(b"no video")
     with pytest.raises(VideoError, match=r"surf/c\.mp4"):
         read_dataset(folder).source().batch("train", [0, 1])
+
+
+def test_videos_splits_and_attributes_are_its_fingerprint(dataset, tmp_path):
+    same = read_dataset(make_dataset(tmp_path))
+    assert fingerprint(same.source()) == fingerprint(dataset.source(frames=8, workers=1)), "wherever they lie"
+    first, *others = dataset.videos
+    for change in ({"name": "videos/dunk/other.mp4"}, {"split": None}, {"attributes": ~first.attributes}):
+        other = replace(dataset, videos=(replace(first, **change), *others))
+        assert fingerprint(other.source()) != fingerprint(dataset.source()), change

@@ -1,9 +1,6 @@
 """The layer's contract, on every kernel: exact, with the path, with its gradient."""
 
 import copy
-import importlib.util
-from functools import partial
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import whytube
+from subpath_kernels import INTERPRETED, assert_same, place, tied_scores
 from subpath_oracle import all_paths, best_path
 from whytube.errors import ArgumentError
 from whytube.subpath import (
@@ -26,40 +24,7 @@ from whytube.subpath import (
     top_subpaths,
     use_backend,
 )
-from whytube.subpath.operator import backend_for
 from whytube.subpath.reference import compose
-
-HAS_TRITON = importlib.util.find_spec("triton") is not None
-if HAS_TRITON and not torch.cuda.is_available():
-    # Older interpreters turn arrays of one element into numbers in a way that numpy no longer allows.
-    old = tuple(map(int, metadata.version("triton").split(".")[:2])) < (3, 9)
-    HAS_TRITON = not (old and tuple(map(int, np.__version__.split(".")[:2])) >= (2, 4))
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-KERNELS = [
-    pytest.param("reference", id="reference"),
-    pytest.param("cpu", id="cpu"),
-    pytest.param(
-        "cuda",
-        id="cuda" if torch.cuda.is_available() else "cuda-interpreted",
-        marks=pytest.mark.skipif(not HAS_TRITON, reason="needs a triton whose interpreter works with this numpy"),
-    ),
-]
-INTERPRETED = not torch.cuda.is_available()
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request):
-    with use_backend(request.param):
-        yield request.param
-
-
-def place(kernel: str, tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(DEVICE) if kernel != "cpu" else tensor
-
-
-def assert_same(found: Subpath, wanted: Subpath) -> None:
-    for name, a, b in zip(Subpath._fields, found, wanted, strict=True):
-        assert torch.equal(a.cpu(), b.cpu()), f"{name}: {a} != {b}"
 
 
 def oracle(scores: torch.Tensor, *, radius: int, forms: str, lengths: torch.Tensor) -> Subpath:
@@ -74,14 +39,6 @@ def oracle(scores: torch.Tensor, *, radius: int, forms: str, lengths: torch.Tens
         torch.tensor(stop),
         torch.from_numpy(np.stack(cells)),
     )
-
-
-def tied_scores(seed: int, shape: tuple[int, ...]) -> torch.Tensor:
-    """Small integers, so that ties abound, a seventh of the cells forbidden."""
-    rng = np.random.default_rng(seed)
-    scores = rng.integers(-2, 3, shape).astype(np.float32)
-    scores[rng.random(shape) < 1 / 7] = -np.inf
-    return torch.from_numpy(scores)
 
 
 SMALL = [(1, 1, 1, 1), (2, 1, 2, 2), (1, 4, 1, 3), (1, 3, 3, 3), (2, 3, 2, 2), (3, 3, 1, 2), (1, 5, 2, 2), (2, 2, 3, 2)]
@@ -146,16 +103,6 @@ def test_gradient_is_one_on_the_path_and_zero_elsewhere(kernel):
         wanted[n, form, t, row, col] = weight[n]
     assert torch.equal(scores.grad, wanted)
     assert scores.grad.abs().sum() > 0
-
-
-def test_gradcheck_twice():
-    scores = torch.randn(2, 2, 3, 3, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: max_subpath(x).value, scores)
-    assert torch.autograd.gradgradcheck(lambda x: max_subpath(x).value.square(), scores)
-    m = torch.randn(2, 3, 2, 3, 2, 2, dtype=torch.float64, requires_grad=True)
-    positive = torch.tensor([2, 0])
-    assert torch.autograd.gradcheck(lambda x: min_subpath_difference(x, positive).value, m)
-    assert torch.autograd.gradgradcheck(lambda x: min_subpath_difference(x, positive).value.square(), m)
 
 
 def test_closed_forms(kernel):
@@ -308,91 +255,6 @@ def test_module_stores_settings_and_calls_the_function():
     assert repr(copy.deepcopy(pool)) == "MaxSubpathPool(radius=2, forms='fixed')"
 
 
-def test_operator_registration():
-    scores = torch.randn(2, 2, 3, 3, 3, requires_grad=True)
-    torch.library.opcheck(torch.ops.whytube.subpath.default, (scores, None, None, None, 1, 1, False, True))
-    m = torch.randn(6, 2, 3, 3, 3, requires_grad=True)
-    arguments = (m, torch.tensor([0, 2]), None, torch.tensor([3, 2]), 3, 1, True, False)
-    torch.library.opcheck(torch.ops.whytube.subpath.default, arguments)
-    cells = max_subpath(scores.detach()).cells
-    weight = torch.randn(2, requires_grad=True)
-    torch.library.opcheck(torch.ops.whytube.subpath_spread.default, (weight, cells, None, None, 1, [2, 2, 3, 3, 3]))
-
-
-class Scorer(torch.nn.Module):
-    """A larger model around the layer: convolution, search, sigmoid."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = torch.nn.Conv3d(3, 4, 3, padding=1)
-        self.pool = MaxSubpathPool()
-
-    def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(self.pool(self.conv(clips)))
-
-
-def test_export():
-    model, clips = Scorer().eval(), torch.randn(2, 3, 4, 6, 6)
-    batch = torch.export.Dim("batch", min=1, max=64)
-    program = torch.export.export(model, (clips,), dynamic_shapes=({0: batch},))
-    more = torch.randn(5, 3, 4, 6, 6)
-    torch.testing.assert_close(program.module()(more), model(more))
-    assert any("whytube.subpath" in str(node.target) for node in program.graph.nodes)
-
-
-def test_compile_through_forward_and_backward():
-    model, clips = Scorer(), torch.randn(2, 3, 4, 6, 6)
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    compiled(clips).sum().backward()
-    ours = model.conv.weight.grad.clone()
-    model.zero_grad()
-    model(clips).sum().backward()
-    torch.testing.assert_close(ours, model.conv.weight.grad)
-    assert ours.abs().sum() > 0
-
-
-def test_choice_of_kernel(monkeypatch):
-    assert backend_for(torch.device("cpu")) == "cpu"
-    assert backend_for(torch.device("meta")) == "reference"
-    with use_backend("reference"):
-        assert backend_for(torch.device("cpu")) == "reference"
-    monkeypatch.setenv("WHYTUBE_SUBPATH_BACKEND", "reference")
-    assert backend_for(torch.device("cpu")) == "reference"
-    monkeypatch.setenv("WHYTUBE_SUBPATH_BACKEND", "gpu")
-    with pytest.raises(ArgumentError, match="WHYTUBE_SUBPATH_BACKEND"):
-        backend_for(torch.device("cpu"))
-
-
-scores = torch.zeros(2, 1, 3, 2, 2, device=DEVICE)
-m = torch.zeros(2, 3, 1, 3, 2, 2, device=DEVICE)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (partial(max_subpath, torch.zeros(3, 2, 2)), r"`scores` must be of shape \(..., K, T, H, W\), got \(3, 2, 2\)"),
-        (partial(max_subpath, np.zeros((1, 3, 2, 2))), "`scores` must be a tensor .* got ndarray"),
-        (partial(max_subpath, scores.long()), "`scores` must be a floating-point tensor, got torch.int64"),
-        (partial(max_subpath, torch.zeros(1, 0, 2, 2)), "non-empty in K, T, H and W"),
-        (partial(max_subpath, scores, radius=4), "`radius` must be an integer from 0 to 3, got 4"),
-        (partial(max_subpath, scores, radius=1.0), "`radius` must be an integer from 0 to 3, got 1.0"),
-        (partial(max_subpath, scores, forms="any"), "`forms` must be one of 'free', 'fixed', got 'any'"),
-        (partial(max_subpath, scores, lengths=torch.tensor([1])), r"`lengths` must be of the batch's shape \(2,\)"),
-        (partial(max_subpath, scores, lengths=torch.tensor([1.0, 2.0])), "`lengths` must be an integer tensor"),
-        (partial(max_subpath, scores, lengths=torch.tensor([1, 4])), "`lengths` must be from 0 to 3, got values"),
-        (partial(max_subpath_difference, m, torch.tensor([0, 3])), "`positive` must be from 0 to 2"),
-        (partial(max_subpath_difference, m, torch.tensor([0])), r"`positive` must be of shape \(B,\) with B = 2"),
-        (partial(max_subpath_difference, m, torch.tensor([0, 1]), torch.tensor([[5], [0]])), "`negative` must be from"),
-        (partial(max_subpath_difference, m[:, :1], torch.tensor([0, 0])), "at least two classes"),
-        (partial(top_subpaths, scores, 0), "`k` must be an integer of at least 1, got 0"),
-    ],
-)
-@pytest.mark.parametrize("name", ["auto", "reference"])
-def test_bad_arguments_are_named(name, call, message):
-    with use_backend(name), pytest.raises(ArgumentError, match=message):
-        call()
-
-
 def test_a_class_that_is_not_there_is_an_error_with_gradients_too(kernel):
     m = place(kernel, torch.randn(2, 3, 2, 3, 2, 2)).requires_grad_()
     with pytest.raises(ArgumentError, match="`positive` must be from 0 to 2"):
@@ -423,39 +285,3 @@ def test_comparison_helper_can_fail():
 def test_names_at_the_top():
     assert whytube.max_subpath is max_subpath
     assert whytube.MaxSubpathPool is MaxSubpathPool
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(
-    "shape", [(7, 16, 9, 56, 56), (3, 2, 512, 14, 14), (50, 8, 64, 14, 14), (4, 1, 3, 1, 7), (9, 4, 16, 28, 28)]
-)
-@pytest.mark.parametrize("forms", ["free", "fixed"])
-def test_gpu_equals_cpu_to_the_bit(shape, forms):
-    scores = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    assert_same(max_subpath(scores.cuda(), forms=forms), max_subpath(scores, forms=forms))
-    tied = tied_scores(1, shape)
-    assert_same(max_subpath(tied.cuda(), forms=forms), max_subpath(tied, forms=forms))
-
-
-@pytest.mark.gpu
-def test_gpu_beyond_two_to_the_31_elements():
-    shape = (90_000, 8, 16, 14, 14)  # 2.26e9
-    scores = torch.zeros(shape, dtype=torch.float16, device="cuda")
-    scores[-1, 7, 3:9, 13, 13] = 2.0
-    found = max_subpath(scores.requires_grad_())
-    assert found.value[-1] == 12.0
-    assert (found.start[-1], found.stop[-1]) == (3, 9)
-    found.value[-1].backward()
-    assert scores.grad[-1].sum() == 6
-    assert scores.grad[:-1].abs().max() == 0
-
-
-@pytest.mark.gpu
-def test_gpu_graph_capture():
-    scores = torch.randn(20, 2, 5, 6, 6, device="cuda")
-    wanted = max_subpath(scores)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = max_subpath(scores)
-    graph.replay()
-    assert_same(found, wanted)

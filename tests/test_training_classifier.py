@@ -65,6 +65,17 @@ def test_another_run_is_not_resumed(tmp_path):
         fit_classifier(tiny(), Tints(), replace(QUICK, clips=24, lr=0.5), out_dir=tmp_path, resume=True)
 
 
+def test_a_run_on_other_data_or_from_other_weights_is_not_resumed(tmp_path):
+    recipe = replace(QUICK, clips=24)
+    fit_classifier(tiny(), Tints(30), recipe, out_dir=tmp_path, pretrained="one")
+    with pytest.raises(ModelError, match="its data's fingerprint is"):
+        fit_classifier(tiny(), Tints(31), recipe, out_dir=tmp_path, resume=True, pretrained="one")
+    for other in ("another", None):
+        with pytest.raises(ModelError, match="its pretrained is 'one', expected"):
+            fit_classifier(tiny(), Tints(30), recipe, out_dir=tmp_path, resume=True, pretrained=other)
+    fit_classifier(tiny(), Tints(30), recipe, out_dir=tmp_path, resume=True, pretrained="one")
+
+
 def test_what_is_left_in_the_folder(tmp_path):
     model, recipe = tiny(), replace(QUICK, clips=24)
     history = fit_classifier(model, Tints(), recipe, out_dir=tmp_path / "new", provenance={"data": "tints"})

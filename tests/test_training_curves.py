@@ -34,6 +34,14 @@ def test_records_become_scalars_at_their_steps(tmp_path):
     }
 
 
+def test_steps_that_are_taken_again_are_shown_once(tmp_path):
+    for sitting in (RECORDS, RECORDS[1:]):
+        with tensorboard(tmp_path / "curves") as add:
+            for record in sitting:
+                add(record)
+    assert read_curves(tmp_path / "curves")["loss"] == [(20, 2.5), (40, 1.5)]
+
+
 def test_what_was_added_is_there_when_training_fails(tmp_path):
     with contextlib.suppress(ZeroDivisionError), tensorboard(tmp_path / "curves") as add:
         add(RECORDS[0])

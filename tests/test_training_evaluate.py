@@ -24,6 +24,9 @@ def test_accuracy_and_confusion(model):
     assert accuracy == pytest.approx(0.3)
     assert confusion.tolist() == [[0, 4, 0], [0, 3, 0], [0, 3, 0]]
     assert model.training, "the mode is left as it was"
+    model.blocks[0].eval()
+    evaluate_classifier(model, Tints(), "test", 4)
+    assert not model.blocks[0].training, "of every part"
 
 
 def test_all_clips_where_they_have_an_end(model):

@@ -1,5 +1,5 @@
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -7,8 +7,10 @@ import torch
 from interruption import InterruptionError, interrupt_at, same
 from toy_explainer import tiny_classifier
 from toy_source import Tints
+from whytube.checkpoint import read_header
+from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.checkpoint import load_explainer
+from whytube.explainer.checkpoint import KIND, load_explainer
 from whytube.explainer.objective import OBJECTIVES, zero_level
 from whytube.training import Recipe, fit_classifier
 from whytube.training.explainer import EXPLAINER_RECIPES, FILE, HISTORY, fit_explainer
@@ -104,6 +106,8 @@ def test_what_is_left_in_the_folder(tmp_path):
     assert same(loaded.scores, explainer.scores)
     assert json.loads((tmp_path / HISTORY).read_text()) == history.to_dict()
     assert (tmp_path / FILE).exists()
+    kept = read_header(tmp_path / "explainer.safetensors", kind=KIND)["recipe"]
+    assert kept == json.loads(json.dumps(asdict(replace(QUICK, clips=24))))
     assert (tmp_path / "history.json").read_text() == curve, "the classifier's curve was overwritten"
     fit_classifier(classifier, Tints(), replace(CLASSIFIER, clips=24), out_dir=tmp_path, resume=True)
 
@@ -122,6 +126,21 @@ def test_another_run_is_not_resumed(tmp_path, change, objective, message):
         fit_explainer(
             tiny_classifier(), Tints(), replace(recipe, **change), objective=objective, out_dir=tmp_path, resume=True
         )
+
+
+@pytest.mark.parametrize(
+    ("classifier", "source", "message"),
+    [
+        (tiny_classifier(), PermutedTable(Tints()), "its data's fingerprint is"),
+        (tiny_classifier(), Tints(30), "its data's fingerprint is"),
+        (tiny_classifier(seed=1), Tints(), "its classifier's fingerprint is"),
+    ],
+)
+def test_a_run_on_other_data_or_for_another_classifier_is_not_resumed(tmp_path, classifier, source, message):
+    recipe = replace(QUICK, clips=24)
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path)
+    with pytest.raises(ModelError, match=message):
+        fit_explainer(classifier, source, recipe, out_dir=tmp_path, resume=True)
 
 
 def test_distinct_clips_are_made_once_and_shown_often():

@@ -1,12 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from toy_explainer import tiny_explainer
+from video_files import make_video
 from whytube.data.world import World
 from whytube.errors import VideoError
+from whytube.explainer.explain import explain
+from whytube.video import probe, read_clip, write_video
 from whytube.video import read as reading
-from whytube.video import read_clip, write_video
-from whytube.video.opencv import read_clip_opencv, stands_in
+from whytube.video.opencv import probe_opencv, read_clip_opencv, stands_in
 
 pytest.importorskip("cv2")
 
@@ -31,6 +36,7 @@ def test_a_clip_is_the_one_that_pyav_gives(video, size, sampling):
 def test_it_stands_in_only_where_pyav_is_missing(video, monkeypatch):
     assert not stands_in()
     monkeypatch.setattr(reading, "stands_in", lambda: True)
+    assert probe(video) == probe_opencv(video)
     clip = read_clip(video, frames=4, size=(32, 32))
     assert clip.frames.shape == (3, 4, 32, 32)
     assert torch.equal(
@@ -38,9 +44,25 @@ def test_it_stands_in_only_where_pyav_is_missing(video, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("degrees", [0, 90, -90, 180])
+def test_a_video_is_described_as_pyav_describes_it(tmp_path, degrees):
+    path = make_video(tmp_path / "turned.mp4", 12, rotation={"degrees": degrees})
+    mine, theirs = probe_opencv(path), probe(path)
+    assert (mine.fps, mine.duration) == pytest.approx((theirs.fps, theirs.duration))
+    assert replace(mine, fps=theirs.fps, duration=theirs.duration) == theirs
+
+
+def test_an_explanation_knows_the_rate_and_length_of_its_file(video, monkeypatch):
+    monkeypatch.setattr(reading, "stands_in", lambda: True)
+    found = explain(video, tiny_explainer(), k=1)
+    assert (found.fps, found.duration) == pytest.approx((8, 2))
+
+
 def test_what_is_no_video_is_refused(tmp_path):
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(VideoError, match="not a video that OpenCV can read"):
         read_clip_opencv(tmp_path / "text.mp4", frames=4, size=None, sampling="uniform", stride=1)
+    with pytest.raises(VideoError, match="not a video that OpenCV can read"):
+        probe_opencv(tmp_path / "text.mp4")
     with pytest.raises(VideoError, match="only video files are read"):
         read_clip_opencv(tmp_path, frames=4, size=None, sampling="uniform", stride=1)

@@ -134,6 +134,11 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
     )
 
 
+def weights_fingerprint(path_or_name: str | os.PathLike[str]) -> str:
+    """Tell the weights of a classifier from others, however their file was written."""
+    return _fingerprint(_read(find_weights(path_or_name))[0])
+
+
 def is_pulled(path_or_name: str | os.PathLike[str]) -> bool:
     """Whether this is the name of weights in the cache, on which a file can stand as its base."""
     path = Path(path_or_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,9 +30,12 @@ from whytube.cli.options import (
 from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import torch
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import Source
 
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
 
@@ -40,7 +44,7 @@ Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
 Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
 Distinct = Annotated[int | None, typer.Option(help="How many different clips to keep; by default the recipe's.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
-Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard.")]
+Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard/.")]
 
 
 @train.command("classifier")
@@ -71,10 +75,9 @@ def train_classifier(
 
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
-    from whytube.classifiers.checkpoint import is_pulled, save_classifier
+    from whytube.classifiers.checkpoint import is_pulled, save_classifier, weights_fingerprint
     from whytube.data.source import clips_to_take
     from whytube.training.classifier import fit_classifier
-    from whytube.training.evaluate import evaluate_classifier
     from whytube.training.recipe import find_recipe
     from whytube.training.state import FILE
     from whytube.versions import provenance
@@ -89,22 +92,30 @@ def train_classifier(
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": _name(pretrained), "config": _name(config)}
-    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
+    with training_bar(how.steps, curves=out / "tensorboard" / "classifier" if tensorboard else None) as progress:
         history = fit_classifier(
-            model, source, how, device=where, out_dir=out, resume=resume, progress=progress, provenance=origin
+            model,
+            source,
+            how,
+            device=where,
+            out_dir=out,
+            resume=resume,
+            progress=progress,
+            provenance=origin,
+            pretrained=weights_fingerprint(pretrained) if pretrained else None,
         )
-    accuracy = evaluate_classifier(model, source, "test", judged).accuracy
-    metrics = {"test accuracy": accuracy, "test clips": judged, "seconds": history.records[-1].seconds}
-    path = save_classifier(
+    save = partial(
+        save_classifier,
         out / "classifier.safetensors",
         model,
         provenance=origin,
         recipe=asdict(how),
-        metrics=metrics,
         base=pretrained if pretrained and is_pulled(pretrained) else None,
         half=half,
     )
-    console.print(f"{path}: {100 * accuracy:.1f} % of {judged} test clips right")
+    metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
+    share = 100 * metrics["test accuracy"]
+    console.print(f"{out / 'classifier.safetensors'}: {share:.1f} % of {judged} test clips right")
     write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
 
 
@@ -156,7 +167,7 @@ def train_explainer(
     origin["config"] = _name(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    with training_bar(how.steps, curves=out / "tensorboard" if tensorboard else None) as progress:
+    with training_bar(how.steps, curves=out / "tensorboard" / "explainer" if tensorboard else None) as progress:
         _, history = fit_explainer(
             model,
             source,
@@ -237,6 +248,20 @@ def evaluate(
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
     """Keep the weights and the state of an earlier run, unless it goes on or is given up."""
     require_new(*(out / name for name in files), overwrite=resume or overwrite, also=", go on with --resume")
+
+
+def _save_and_judge(
+    save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
+) -> dict[str, Any]:
+    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
+    from whytube.classifiers.checkpoint import load_classifier
+    from whytube.training.evaluate import evaluate_classifier
+
+    saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
+    accuracy = evaluate_classifier(saved, source, "test", count).accuracy
+    metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
+    save(metrics=metrics)
+    return metrics
 
 
 def _network(

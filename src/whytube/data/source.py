@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,6 +57,23 @@ class Source(Protocol):
         """Return the clips at these indices, on the device."""
 
 
+def fingerprint(source: Source) -> str:
+    """Tell data apart: by classes, attributes, table, numbers of clips, and what a source says of its `contents`."""
+    told = {
+        "classes": list(source.classes),
+        "attributes": list(source.attributes),
+        "table": source.table.int().tolist(),
+        "clips": {split: source.count(split) for split in ("train", "val", "test")},
+        "contents": _contents(source),
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _contents(source: Source) -> str:
+    """Return what a source says of its clips, where it has such a property: sources of a reader's own need none."""
+    return str(getattr(source, "contents", ""))
+
+
 def clips_to_take(source: Source, split: str, count: int | None) -> int:
     """Return how many clips the first `count` of a split are, or all: at least one."""
     available = source.count(split)
@@ -85,6 +104,7 @@ class PermutedTable:
         other = torch.empty_like(order).scatter(0, order, order.roll(1))  # one round trip, so that no class stays
         self.source, self.table = source, source.table[other]
         self.classes, self.attributes = source.classes, source.attributes
+        self.contents = _contents(source)
 
     def count(self, split: str) -> int | None:
         """Return how many clips a split has."""

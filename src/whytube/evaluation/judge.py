@@ -14,7 +14,7 @@ import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
-from whytube.tubes import box_masks, erase
+from whytube.explainer.verify import masked_logits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,31 +58,13 @@ def check_regions(regions: Regions, question: Question, k: int, *, name: str) ->
             raise fail(f"{field} of {name!r}", f"of shape {expected}", shape_of(value))
 
 
-@torch.no_grad()
 def masked_log_probabilities(
-    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, *, fills: Sequence[str], batch_size: int
+    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, *, fills: Sequence[str]
 ) -> torch.Tensor:
-    """Log-probabilities once a region is masked: boxes (B, N, k, T, 4) -> (F, B, N, k, C).
-
-    A region that answers several questions of a clip is masked once. Where masking changes no pixel (a frozen single
-    frame), nothing changes, to the last bit.
-    """
-    size = (question.clips.shape[-2], question.clips.shape[-1])
-    before = question.features.logits.double().log_softmax(1)
-    owner = torch.arange(len(boxes), device=boxes.device).view(-1, 1, 1, 1).expand(*boxes.shape[:3], 1)
-    rows = torch.cat([owner, boxes.flatten(3)], dim=3).flatten(0, 2)
-    different, place = torch.unique(rows, dim=0, return_inverse=True)
-    parts = []
-    for part in different.split(batch_size):
-        clip = part[:, 0].long()
-        shown, mask = question.clips[clip], box_masks(part[:, 1:].view(len(part), -1, 4), size)
-        of_fills = []
-        for fill in fills:
-            erased = erase(shown, mask, fill=fill)
-            changed = (erased != shown).flatten(1).any(1, keepdim=True)
-            of_fills.append(torch.where(changed, classifier(erased).double().log_softmax(1), before[clip]))
-        parts.append(torch.stack(of_fills))
-    return torch.cat(parts, dim=1)[:, place].view(len(fills), *boxes.shape[:3], -1)
+    """Log-probabilities once a region is masked: boxes (B, N, k, T, 4) -> (F, B, N, k, C)."""
+    every = torch.ones(boxes.shape[:3], dtype=torch.bool, device=boxes.device)
+    logits = torch.stack([masked_logits(classifier, question, boxes, every, fill=fill) for fill in fills])
+    return logits.double().log_softmax(-1)
 
 
 def judge(

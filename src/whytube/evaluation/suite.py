@@ -92,7 +92,7 @@ def evaluate(
                 check_regions(regions, question, k, name=method.name)
             # All methods in one go: controls share the tubes of the methods they control.
             boxes = torch.cat([regions.boxes for regions in answers], dim=2)
-            masked = masked_log_probabilities(classifier, question, boxes, fills=fills, batch_size=batch_size)
+            masked = masked_log_probabilities(classifier, question, boxes, fills=fills)
             for method, regions, after in zip(methods, answers, torch.split(masked, k, dim=3), strict=True):
                 figures = judge(regions, question, truth, after=after, fills=fills)
                 records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []

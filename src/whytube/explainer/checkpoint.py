@@ -29,15 +29,17 @@ def save_explainer(
     explainer: Explainer,
     *,
     provenance: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write an explainer, without its classifier."""
+    """Write an explainer, without its classifier; recipe: how it was trained, metrics: what it reached."""
     header = {
         "objective": explainer.objective,
         "classifier": fingerprint(explainer.classifier),
         "classes": list(explainer.classes),
         "attributes": list(explainer.attributes),
         "table": explainer.table.int().tolist(),
+        "recipe": None if recipe is None else dict(recipe),
         "metrics": dict(metrics or {}),
         "provenance": dict(provenance),
     }

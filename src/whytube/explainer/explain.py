@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,16 +18,16 @@ from whytube.explainer.checkpoint import load_explainer
 from whytube.explainer.explainer import Explainer
 from whytube.explainer.regions import Question, Regions
 from whytube.explainer.unworded import Unworded
+from whytube.explainer.verify import masked_logits
 from whytube.explanation import Explanation
 from whytube.reason import Evidence, Reason
-from whytube.tubes import FILLS, Tube, box_masks, erase
+from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
 from whytube.video import Clip, probe, read_clip
-from whytube.video.opencv import stands_in
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Explainer:
@@ -122,7 +123,7 @@ def _explanations(
     if isinstance(video, Clip):
         clip = video
     else:
-        info = None if stands_in() else probe(video, salvage=salvage)
+        info = probe(video, salvage=salvage)
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
     clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
@@ -134,7 +135,11 @@ def _explanations(
     question = Question(clips, features, clips.new_tensor([positive]).long(), clips.new_tensor([others]).long())
     regions = explainer(question, k)
     clock("search")
-    reasons = [_reasons(explainer, clip, question, regions, fills, n) for n in range(len(others))]
+    found = torch.isfinite(regions.scores)
+    after = {
+        fill: masked_logits(classifier, question, regions.boxes, found, fill=fill)[0].softmax(-1) for fill in fills
+    }
+    reasons = [_reasons(explainer, clip, question, regions, after, n) for n in range(len(others))]
     clock("verify")
     chances = features.logits[0].softmax(0).tolist()
     return tuple(
@@ -196,34 +201,27 @@ def _classes(
 
 
 def _reasons(
-    explainer: Explainer | Unworded, clip: Clip, question: Question, regions: Regions, fills: Sequence[str], n: int
+    explainer: Explainer | Unworded,
+    clip: Clip,
+    question: Question,
+    regions: Regions,
+    after: Mapping[str, torch.Tensor],
+    n: int,
 ) -> tuple[Reason, ...]:
-    """Mask each region for negative n of a clip with each fill, run the classifier again, write down what it says."""
-    found = torch.isfinite(regions.scores[0, n])
-    boxes, words = regions.boxes[0, n][found], regions.attributes[0, n][found].tolist()
-    scores = regions.scores[0, n][found].tolist()
-    if not words:
-        return ()
+    """Write down the regions for negative n of a clip; after: fill -> probabilities (N, k, C) once each is masked."""
     pair = torch.cat([question.positive, question.negative[0, n : n + 1]])
     before = question.features.logits[0].softmax(0)[pair].tolist()
-    different, place = torch.unique(boxes, dim=0, return_inverse=True)  # words may share a tube
-    masks = box_masks(different, explainer.classifier.size)
-    clips = question.clips.expand(len(different), -1, -1, -1, -1)
-    after: dict[str, Any] = {}
-    with torch.no_grad(), evaluating(explainer.classifier):
-        for fill in fills:
-            chances = explainer.classifier(erase(clips, masks, fill=fill)).softmax(1)[:, pair]
-            after[fill] = chances[place].tolist()
+    told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
+    words, scores = regions.attributes[0, n].tolist(), regions.scores[0, n].tolist()
     return tuple(
         Reason(
-            attribute=explainer.attributes[word] if word >= 0 else "",
+            attribute=explainer.attributes[words[r]] if words[r] >= 0 else "",
             score=scores[r],
-            tube=_tube(boxes[r], clip),
-            evidence=tuple(
-                Evidence(fill, before[0], after[fill][r][0], before[1], after[fill][r][1]) for fill in fills
-            ),
+            tube=_tube(regions.boxes[0, n, r], clip),
+            evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),
         )
-        for r, word in enumerate(words)
+        for r in range(len(scores))
+        if math.isfinite(scores[r])
     )
 
 

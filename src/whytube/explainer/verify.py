@@ -24,23 +24,30 @@ _PIXELS = {"cpu": 2**20, "cuda": 2**24}
 
 @torch.no_grad()
 def masked_logits(
-    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, tried: torch.Tensor
+    classifier: VideoClassifier,
+    question: Question,
+    boxes: torch.Tensor,
+    tried: torch.Tensor,
+    *,
+    fill: str = VERIFYING_FILL,
 ) -> torch.Tensor:
     """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C).
 
-    A tube that several words of a clip propose is masked once.
+    A tube that several words or questions of a clip propose is masked once. Where masking changes no pixel (a frozen
+    single frame), nothing changes, to the last bit.
     """
     rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
     different, place = torch.unique(rows, dim=0, return_inverse=True)
     owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
     chunk = max(1, min(_CLIPS, _PIXELS[boxes.device.type] // math.prod(question.clips.shape[2:])))
-    results = []
+    own, results = question.features.logits, []
     with evaluating(classifier):
         for first in range(0, len(flat), chunk):
-            masks = box_masks(flat[first : first + chunk], classifier.size)
-            clips = erase(question.clips[owner[first : first + chunk]], masks, fill=VERIFYING_FILL)
-            results.append(classifier(clips))
-    own = question.features.logits
+            whose = owner[first : first + chunk]
+            shown, masks = question.clips[whose], box_masks(flat[first : first + chunk], classifier.size)
+            erased = erase(shown, masks, fill=fill)
+            changed = (erased != shown).flatten(1).any(1, keepdim=True)
+            results.append(torch.where(changed, classifier(erased), own[whose]))
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
     if results:
         logits[tried] = torch.cat(results)[place]

@@ -51,6 +51,7 @@ def fit_classifier(
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
+    pretrained: str | None = None,
 ) -> History:
     """Train `model` in place on the "train" split and leave it in evaluation mode.
 
@@ -62,19 +63,21 @@ def fit_classifier(
     progress: called with every Record, e.g. to print it or to hand it to a writer of curves.
     validate: how many clips of "val" every Record is also judged on.
     report_every: steps between Records. save_every: Records between saved states.
+    pretrained: what tells the weights that `model` begins with from others; a run goes on only with the same.
     """
     run = _Run(model, source, recipe, torch.device(device))
     folder = None if out_dir is None else Path(out_dir)
     check_int(report_every, "report_every", 1)
     check_int(save_every, "save_every", 1)
+    description = describe(model, source, recipe) | {"pretrained": pretrained}
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         if resume and (folder / FILE).exists():
-            run.step, run.history = load_state(folder, model, run.optimizer, run=describe(model, recipe))
+            run.step, run.history = load_state(folder, model, run.optimizer, run=description)
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step), validate=validate)
         if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
-            save_state(folder, model, run.optimizer, step=run.step, run=describe(model, recipe), history=run.history)
+            save_state(folder, model, run.optimizer, step=run.step, run=description, history=run.history)
         if progress is not None:
             progress(record)
     _lay_out(model, torch.contiguous_format).eval()

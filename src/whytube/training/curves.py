@@ -18,7 +18,10 @@ SCALARS = ("loss", "accuracy", "lr", "val_accuracy")
 
 @contextmanager
 def tensorboard(folder: Path) -> Iterator[Callable[[Record], None]]:
-    """Give a function that adds a Record to the curves in `folder`; look at them with `tensorboard --logdir`."""
+    """Give a function that adds a Record to the curves in `folder`; look at them with `tensorboard --logdir`.
+
+    What an earlier sitting wrote from the first of these steps on is no longer shown: those steps are taken again.
+    """
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -30,7 +33,7 @@ def tensorboard(folder: Path) -> Iterator[Callable[[Record], None]]:
     def add(record: Record) -> None:
         nonlocal writer
         if writer is None:  # not before: a run that fails at its start leaves no folder
-            writer = SummaryWriter(str(folder))
+            writer = SummaryWriter(str(folder), purge_step=record.step)
         for name in SCALARS:
             value = getattr(record, name)
             if value is not None:

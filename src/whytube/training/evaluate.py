@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from whytube.classifiers.base import evaluating
 from whytube.data.source import clips_to_take
 
 if TYPE_CHECKING:
@@ -30,17 +31,13 @@ def evaluate_classifier(
 ) -> Judgement:
     """Judge the model on the first `count` clips of a split, or on all, where it is; its mode is left as it was."""
     total = clips_to_take(source, split, count)
-    classes, training = len(model.classes), model.training
-    device = next(model.parameters()).device
+    classes, device = len(model.classes), model.device
     confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)
-    model.eval()
-    try:
+    with evaluating(model):
         for start in range(0, total, batch_size):
             batch = source.batch(split, range(start, min(start + batch_size, total)), device)
             with torch.inference_mode():
                 said = model(batch.clips).argmax(1)
             confusion += torch.bincount(batch.labels * classes + said, minlength=classes * classes)
-    finally:
-        model.train(training)
     table = confusion.view(classes, classes).cpu()
     return Judgement(float(table.diagonal().sum()) / total, table)

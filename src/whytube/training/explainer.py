@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import torch
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.checkpoint import save_explainer
+from whytube.explainer.checkpoint import fingerprint, save_explainer
 from whytube.explainer.explainer import Explainer, build_scores
 from whytube.explainer.objective import find_objective, loss_terms
 from whytube.training.classifier import batch_indices
@@ -85,7 +86,8 @@ def fit_explainer(
     explainer = Explainer(classifier, run.scores.eval(), tuple(source.attributes), source.table, objective)
     if folder is not None:
         metrics = {"loss": run.history.records[-1].loss}
-        save_explainer(folder / "explainer.safetensors", explainer, provenance=provenance or {}, metrics=metrics)
+        path = folder / "explainer.safetensors"
+        save_explainer(path, explainer, provenance=provenance or {}, recipe=asdict(recipe), metrics=metrics)
         run.history.save(folder / HISTORY)
     return explainer, run.history
 
@@ -112,9 +114,9 @@ class _Run:
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
         self.step, self.history = 0, History()
         self.count = self.source.count("train")
-        self.description = describe(classifier, recipe) | {
+        self.description = describe(classifier, source, recipe) | {
             "objective": objective,
-            "attributes": list(source.attributes),
+            "classifier's fingerprint": fingerprint(classifier),
         }
 
     def save(self, folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from whytube.checkpoint import load_tensors, save_tensors
+from whytube.data.source import fingerprint
 from whytube.errors import ModelError
 from whytube.training.history import History
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import Source
     from whytube.training.recipe import Recipe
 
 KIND = "training run"
@@ -65,9 +67,9 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.T
         optimizer.state[parameter][key] = torch.empty_like(parameter).copy_(value) if like_parameter else value
 
 
-def describe(model: VideoClassifier, recipe: Recipe) -> dict[str, Any]:
+def describe(model: VideoClassifier, source: Source, recipe: Recipe) -> dict[str, Any]:
     """Return what must agree between the sittings of a run, as JSON gives it back."""
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
-    return {**plain, "architecture": model.architecture, "classes": list(model.classes)} | {
-        f"model's {name}": value for name, value in model.settings.items()
-    }
+    settings = {f"model's {name}": value for name, value in model.settings.items()}
+    known = {"architecture": model.architecture, "classes": list(model.classes), "attributes": list(source.attributes)}
+    return plain | known | settings | {"data's fingerprint": fingerprint(source)}

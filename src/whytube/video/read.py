@@ -14,7 +14,7 @@ from whytube.errors import VideoError
 from whytube.video.clip import Clip, VideoInfo, check_sampling, check_size, sample_indices, window_indices
 from whytube.video.decode import ContainerSource
 from whytube.video.frames import SEQ_MAGIC, open_folder, open_seq
-from whytube.video.opencv import read_clip_opencv, stands_in
+from whytube.video.opencv import probe_opencv, read_clip_opencv, stands_in
 from whytube.video.picture import EndedEarlyError, Shot, Source, ToRGB, displayed_size, reason, require_av
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def _slide(source: Source, windows: Sequence[NDArray[np.int64]], convert: ToRGB,
 
 
 def probe(path: str | os.PathLike[str], *, salvage: bool = False) -> VideoInfo:
-    """Describe a video: frames, rate, displayed size, duration, rotation. Decodes no more than one frame."""
+    """Describe a video: frames, rate, displayed size, duration, rotation. PyAV decodes no more than one frame."""
+    if stands_in():
+        return probe_opencv(path)
     return _open(path, salvage=salvage).info()
 
 

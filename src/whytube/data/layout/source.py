@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -107,6 +108,12 @@ class FolderSource:
     def table(self) -> torch.Tensor:
         """Which class has which attribute: bool (C, S)."""
         return self.dataset.table.clone()
+
+    @property
+    def contents(self) -> str:
+        """Every video with its split, class and attributes: what tells this data from other data of the same words."""
+        rows = [(item.name, item.split, item.label, item.attributes.int().tolist()) for item in self.dataset.videos]
+        return json.dumps(rows)
 
     def count(self, split: str) -> int:
         """Return how many clips a split has."""

@@ -80,6 +80,11 @@ class World:
         """Which class has which attribute: bool (C, S)."""
         return _table().clone()
 
+    @property
+    def contents(self) -> str:
+        """What decides its clips: size, frames and seed."""
+        return repr(self)
+
     def kind(self, attribute: str) -> vocabulary.Kind:
         """Return what sort of word an attribute is: object, motion, coat or pose."""
         if attribute not in vocabulary.SLOT_OF:
