@@ -50,9 +50,10 @@ def _sha256(data):
 
 
 @contextmanager
-def serve(archive, *, as_json=False, ranges=True, cut=None, user=None):
+def serve(archive, *, as_json=False, page=None, ranges=True, cut=None, user=None):
     """Serve an index with one package; yields its address and the list of requests (path, Range header).
 
+    page: what the index answers in JSON, instead of its list.
     cut: how many bytes of the file the server sends before it hangs up. user: "name:password" that it asks for.
     """
     requests = []
@@ -63,8 +64,8 @@ def serve(archive, *, as_json=False, ranges=True, cut=None, user=None):
             if user is not None and self.headers.get("Authorization") != user:
                 self.send_error(401)
             elif self.path == "/simple/toy-nets/" and as_json:
-                page = json.dumps({"files": [{"url": f"../../files/{FILE}"}]})
-                self.reply(page.encode(), "application/vnd.pypi.simple.v1+json")
+                listed = page or json.dumps({"files": [{"url": f"../../files/{FILE}"}]})
+                self.reply(listed.encode(), "application/vnd.pypi.simple.v1+json")
             elif self.path == "/simple/toy-nets/":
                 self.reply(f'<a href="../../files/other.whl">o</a><a href="/files/{FILE}#sha256=00">f</a>'.encode())
             elif self.path == f"/files/{FILE}":

@@ -129,7 +129,9 @@ def test_torchvision_networks_are_explained(name, frames, size, grids):
     with torch.no_grad():
         features = model.features(clip.frames[None])
         torch.testing.assert_close(features.logits, model(clip.frames[None]))
-    assert all(reason.tube for reason in explain(clip, model).reasons)
+    reasons = explain(clip, model).reasons
+    assert reasons, "there is always a region to ask about"
+    assert all(len(reason.tube) and len(reason.evidence) == 3 for reason in reasons)
 
 
 def test_torchvision_names_and_weights():
@@ -143,3 +145,21 @@ def test_torchvision_names_and_weights():
     assert len(model.classes) == 400
     assert (model.frames, model.size) == (16, (112, 112))
     assert model.mean.flatten().tolist() == pytest.approx([0.43216, 0.394666, 0.37645])
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("r3d_18", ((256, 4, 14, 14), (512, 2, 7, 7))),
+        ("mvit_v2_s", ((384, 8, 14, 14), (768, 8, 7, 7))),
+        ("swin3d_t", ((384, 16, 14, 14), (768, 16, 7, 7))),
+    ],
+)
+def test_a_bare_torchvision_network_takes_what_is_published(name, shapes):
+    models = pytest.importorskip("torchvision.models")
+    model = from_torchvision(models.get_model(name, num_classes=3), classes=CLASSES)
+    published = models.get_model_weights(name).DEFAULT.transforms()
+    assert model.mean.flatten().tolist() == pytest.approx(published.mean)
+    assert model.std.flatten().tolist() == pytest.approx(published.std)
+    assert model.size == tuple(published.crop_size)
+    assert model.map_shapes() == shapes

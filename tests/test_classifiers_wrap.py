@@ -96,6 +96,8 @@ def test_layouts_can_be_said():
     assert model.map_shapes() == ((5, 1, 4, 6),)
     doubled = wrap(Last(), **SMALL, preprocess=lambda x: (2 * x - 1).transpose(1, 2), layers=["conv"])
     assert doubled.map_shapes() == ((5, 1, 4, 6),)
+    said_twice = wrap(doubled.model, **SMALL, preprocess=doubled.preprocess, input_layout="TCHW", layers=["conv"])
+    torch.testing.assert_close(said_twice(clips(doubled)), doubled(clips(doubled)), msg="`preprocess` lays clips out")
     with_logits = wrap(Tokens(), **SMALL, logits=lambda output: output[0].flip(1))
     shown = clips(with_logits)
     torch.testing.assert_close(with_logits.eval()(shown).flip(1), wrap(with_logits.model, **SMALL)(shown))

@@ -12,7 +12,7 @@ import torch
 import whytube
 from layout_files import make_dataset
 from video_files import make_seq
-from whytube.benchmark import subpath, train
+from whytube.benchmark import decode, subpath, train
 from whytube.cli.options import find_classifier, find_model
 from whytube.data.world import World
 from whytube.errors import WhytubeError
@@ -166,6 +166,14 @@ def test_bench_prints_a_table_and_writes_json(name, module, tmp_path):
     report = json.loads(out.read_text())
     assert result.stdout.strip() == module.table(report).strip()
     assert report["provenance"]["versions"]["whytube"] == whytube.__version__
+
+
+def test_bench_decode_reads_the_video_it_is_given(clip, tmp_path):
+    result = run("bench", "decode", clip, "--json", tmp_path / "decode.json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "decode.json").read_text())
+    assert report["video"] == {"frames": 16, "size": [128, 128]}
+    assert result.stdout.strip() == decode.table(report).strip()
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def folder(tmp_path_factory) -> Path:
         (("train", "classifier", "--out", "empty", "--recipe", "dem"), "Did you mean 'demo'?"),
         (("train", "explainer", "--out", "empty", "--classifier", "junk.mp4"), "junk.mp4"),
         (("bench", "subpath", "--device", "gpu9"), "unknown device 'gpu9'"),
+        (("bench", "decode", "junk.mp4"), "junk.mp4"),
+        (("bench", "decode", "empty"), "empty"),
     ],
 )
 def test_bad_input_is_named_and_nothing_is_written(words, message, folder, monkeypatch, capsys):

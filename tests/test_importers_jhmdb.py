@@ -6,6 +6,7 @@ import pytest
 
 from video_files import encode_image, make_video, picture
 from whytube.data.importers import import_jhmdb
+from whytube.data.importers.jhmdb import PART_BOXES
 from whytube.data.layout import check_dataset, read_dataset
 from whytube.data.tables import read_table
 from whytube.errors import ArgumentError, DataError
@@ -40,9 +41,9 @@ def pack(tmp_path):
     return folder
 
 
-def official(folder, *, images=False):
+def official(folder, *, images=False, golf=GOLF):
     """Write the same clips as J-HMDB is distributed."""
-    for name, mark in ((GOLF, 2), (JUMP, 1)):
+    for name, mark in ((golf, 2), (JUMP, 1)):
         label, _, clip = name.partition("/")
         if images:
             place = folder / "Rename_Images" / name
@@ -92,6 +93,34 @@ def test_the_official_folders_are_indexed(tmp_path, images):
     assert check_dataset(tmp_path / "out").ok
     batch = read_dataset(tmp_path / "out").source(frames=4, size=(48, 64)).batch("test", [0])
     assert batch.labels.tolist() == [read_table("jhmdb").classes.index("golf")]
+
+
+def test_shipped_part_boxes_stand_in_where_the_folder_has_none(pack, tmp_path):
+    shipped = json.loads(PART_BOXES.read_text())
+    assert len(shipped) == 63
+    assert {len(frames) for frames in shipped.values()} == {3}
+    assert {name.partition("/")[0] for name in shipped} == set(read_table("jhmdb").classes)
+    corners = [box for frames in shipped.values() for labels in frames.values() for box in labels.values()]
+    assert all(0 <= x1 < x2 <= 320 and 0 <= y1 < y2 <= 240 for x1, y1, x2, y2 in corners)
+    name = next(name for name in shipped if name.startswith("golf/"))
+    import_jhmdb(official(tmp_path / "JHMDB", golf=name), tmp_path / "out")
+    (golf,) = read_dataset(tmp_path / "out").items("test")
+    balls = {int(frame): labels["ball"] for frame, labels in shipped[name].items() if "ball" in labels}
+    assert balls
+    assert dict(zip(golf.boxes["with ball"].frames.tolist(), golf.boxes["with ball"].boxes.tolist(), strict=True)) == (
+        balls
+    )
+    (pack / "part_boxes.json").unlink()
+    assert import_jhmdb(pack, tmp_path / "none").tracks == 0, "none of the pack's clips is among the shipped ones"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the data set is not at hand")
+def test_shipped_part_boxes_are_of_test_clips_of_split_1():
+    lines = (REAL / "clips.csv").read_text().splitlines()
+    marks = {cells[0]: cells[3] for cells in (line.split(",") for line in lines)}
+    assert lines[0].split(",")[3] == "split1"
+    assert {marks[name] for name in json.loads(PART_BOXES.read_text())} == {"test"}
+    assert json.loads(PART_BOXES.read_text()) == json.loads((REAL / "part_boxes.json").read_text())
 
 
 def test_masks_become_boxes_of_the_actor(tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from whytube.data.tables import TABLES, AttributeTable, read_table
+from whytube.data.tables import HOME, TABLES, AttributeTable, read_table
 from whytube.errors import ArgumentError, DataError
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -73,10 +73,9 @@ def test_classes_are_the_folders_of_the_data_sets():
     assert set(read_table("olympic_sports").classes) == {misspelt.get(name, name) for name in olympic}
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the data sets are not at hand")
 def test_every_jhmdb_class_shows_the_parts_of_its_attributes():
     seen = {}
-    for clip, frames in json.loads((SHARED / "jhmdb/part_boxes.json").read_text()).items():
+    for clip, frames in json.loads((HOME / "jhmdb_part_boxes.json").read_text()).items():
         seen.setdefault(clip.split("/")[0], set()).update(label for boxes in frames.values() for label in boxes)
     table = read_table("jhmdb")
     for name in table.classes:

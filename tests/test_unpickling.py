@@ -52,9 +52,73 @@ def test_everything_else_is_refused_before_it_is_called(value):
         read(value, 4)
 
 
-def test_arrays_of_objects_are_refused():
-    with pytest.raises(DataError, match="an array of Python objects"):
-        read(np.array([{}, []], dtype=object), 4)
+OBJECTS = 63
+"""The flags of numpy's object dtype."""
+RECONSTRUCT, EMPTY = np.ones(1).__reduce__()[:2]
+
+
+class Flagged:
+    """A dtype of long numbers that claims, by its flags, to hold Python objects."""
+
+    def __reduce__(self):
+        return np.dtype, ("i8", False, True), (3, "<", None, None, None, -1, -1, OBJECTS)
+
+
+class Filled:
+    """An array that takes this dtype."""
+
+    def __init__(self, dtype, data):
+        self.state = 1, (1,), dtype, False, data
+
+    def __reduce__(self):
+        return RECONSTRUCT, EMPTY, self.state
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([{}, []], dtype=object),
+        np.zeros(2, dtype=[("x", "O")]),
+        np.zeros(2, dtype=[("x", "O", 2)]),
+        np.zeros(2, dtype=[("x", [("y", "O")])]),
+        Attack(np.ndarray, (2,), "O"),
+        Attack(RECONSTRUCT, np.ndarray, (2,), "O"),
+        Attack(RECONSTRUCT, np.ndarray, (0,), "O"),
+        Attack(np.float64(1).__reduce__()[0], np.dtype("O"), [1]),
+        Filled(Flagged(), [{}]),
+    ],
+    ids=["array", "field", "inner", "nested", "class", "empty", "none", "scalar", "flags and a list"],
+)
+def test_arrays_of_objects_are_refused_by_every_way_to_make_one(value):
+    with pytest.raises(DataError, match="cannot read this pickle"):
+        read(value, 4)
+
+
+def test_flags_of_a_file_are_not_believed():
+    """With numpy's dtype it would take the eight bytes for the address of an object."""
+    found = read(Filled(Flagged(), (7).to_bytes(8, "little")), 4)
+    assert found.tolist() == [7]
+    assert not found.dtype.hasobject
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(3, dtype=">f4"),
+        np.array([1.5, 2], dtype="<f2"),
+        np.array([b"a", b"bcd"]),
+        np.array(["ab", "ü"]),
+        np.array([True, False]),
+        np.array([(300, [[1, 2], [3, 4]])], dtype=[("x", ">i2"), ("y", "f4", (2, 2))]),
+        np.array([(1, 2)], dtype=np.dtype([("x", "i1"), ("y", "f8")], align=True)),
+        np.float32(0.5),
+    ],
+    ids=lambda value: str(value.dtype),
+)
+def test_kinds_of_numbers_are_read_as_numpy_reads_them(value):
+    found, expected = read(value, 4), pickle.loads(pickle.dumps(value))
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", pickle.dumps(np.ones(9))[:60], b"\x80\x04N0."])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from video_files import make_video, number, numbers, picture
+from video_files import make_seq, make_video, number, numbers, picture
 from whytube.errors import ArgumentError, VideoError
 from whytube.video import Clip, iter_windows, measure_decode, probe, read_clip, sample_indices, write_video
 from whytube.video.decode import ContainerSource
@@ -226,6 +226,11 @@ def test_measure_decode_reports_rates(plain):
     rates = measure_decode(plain, repeats=1)
     assert rates["frames"] == 20
     assert all(value > 0 for value in rates.values())
+
+
+def test_measure_decode_wants_a_video_file(tmp_path):
+    with pytest.raises(VideoError, match=r"is no video file, which PyAV's own loop could read"):
+        measure_decode(make_seq(tmp_path / "clip.seq", 3))
 
 
 def test_pictures_tell_their_number():

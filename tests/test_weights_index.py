@@ -16,6 +16,13 @@ def test_the_first_index_that_has_the_file(as_json):
         assert find_file("Toy_Nets", FILE, web) == index.replace("simple", f"files/{FILE}")
 
 
+@pytest.mark.parametrize("page", ['{"meta": {}}', "[]", '{"files": null}', '{"files": [{"name": "x"}]}'])
+def test_an_answer_that_lists_no_files_is_told(page):
+    told = pytest.raises(ModelError, match=r"/simple/toy-nets/: its JSON is no list of files")
+    with serve(b"", as_json=True, page=page) as (index, _), told:
+        find_file("toy-nets", FILE, Web(PipSettings(indexes=(index,))))
+
+
 def test_folders_of_files_come_first(tmp_path):
     (tmp_path / FILE).touch()
     for place in (str(tmp_path), tmp_path.as_uri()):

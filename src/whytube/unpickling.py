@@ -17,6 +17,18 @@ from whytube.errors import DataError
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+_DAMAGE = (
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+)
+"""A damaged pickle fails in as many ways as there are instructions in one."""
+
 
 def load_arrays(file: BinaryIO, *, encoding: str = "ASCII") -> Any:
     """Read one pickled object made of plain containers, strings, numbers and numpy arrays; anything else is an error.
@@ -31,8 +43,7 @@ def load_arrays(file: BinaryIO, *, encoding: str = "ASCII") -> Any:
             f"cannot read {name}: expected plain data and numpy arrays, got {error}, which could run code. "
             "Use the original file, or convert it where you trust it"
         ) from error
-    # A damaged pickle fails in as many ways as there are instructions in one.
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, MemoryError) as error:
+    except _DAMAGE as error:
         raise DataError(f"cannot read {name}: it is damaged or no pickle ({error})") from error
     return found
 
@@ -41,22 +52,67 @@ class _ForbiddenError(pickle.UnpicklingError):
     """The pickle asks for something that is not on the list."""
 
 
-def _numbers_only(*args: Any) -> np.dtype[Any]:
-    """Build a dtype; one that holds Python objects could smuggle them in."""
-    dtype: np.dtype[Any] = np.dtype(*args)
-    if dtype.hasobject:
-        raise _ForbiddenError("an array of Python objects")
-    return dtype
+class _Dtype:
+    """Stands for a dtype while its pickle is read.
+
+    numpy's own believes the flags in the file, by which any dtype, even one in use, can come to hold Python objects.
+    """
+
+    def __init__(self, code: str, *_copying: Any) -> None:
+        self.code = code
+        self.state: tuple[Any, ...] = (3, "|", None, None, None, -1, -1, 0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+    def build(self) -> np.dtype[Any]:
+        """Build the dtype from its description alone."""
+        _version, order, inner, names, fields, itemsize, _alignment, _flags = self.state
+        spec: Any = self.code
+        if inner is not None:
+            spec = (inner[0].build(), inner[1])
+        elif fields is not None:
+            formats, offsets = zip(*((fields[name][0].build(), fields[name][1]) for name in names), strict=True)
+            spec = {"names": list(names), "formats": formats, "offsets": offsets, "itemsize": itemsize}
+        dtype: np.dtype[Any] = np.dtype(spec)
+        if dtype.hasobject:
+            raise _ForbiddenError("an array of Python objects")
+        # The order of a structure is that of its fields, which have their own.
+        return dtype if inner is not None or fields is not None else dtype.newbyteorder(order)
+
+
+class _Array(np.ndarray[Any, Any]):
+    """An array that takes its dtype from a _Dtype alone."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        version, shape, dtype, fortran, data = state
+        super().__setstate__((version, shape, dtype.build(), fortran, data))
+
+
+def _reconstruct(kind: Any, shape: tuple[int, ...], code: str | bytes) -> _Array:
+    """Give the empty array that its state will fill; all arrays are pickled as an empty one of bytes."""
+    if (kind, shape) != (_ndarray, (0,)) or code not in ("b", b"b"):
+        raise _ForbiddenError(f"an array of {code!r} without its state")
+    return _Array(0, dtype=np.int8)
+
+
+def _scalar(dtype: _Dtype, data: bytes) -> Any:
+    return multiarray.scalar(dtype.build(), data)
+
+
+def _ndarray(*_args: Any) -> None:
+    """Stand for numpy's class, which files name but never call."""
+    raise _ForbiddenError("a call of numpy.ndarray")
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     allowed: ClassVar[dict[tuple[str, str], Any]] = {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): _numbers_only,
+        ("numpy", "ndarray"): _ndarray,
+        ("numpy", "dtype"): _Dtype,
         **{
-            (f"{package}.multiarray", name): getattr(multiarray, name)
+            (f"{package}.multiarray", name): stand_in
             for package in ("numpy.core", "numpy._core")
-            for name in ("_reconstruct", "scalar")
+            for name, stand_in in (("_reconstruct", _reconstruct), ("scalar", _scalar))
         },
     }
 

@@ -22,6 +22,11 @@ _TORCHVISION_FRAMES = {"SwinTransformer3d": 32, "S3D": 64}
 """By class; others take 16."""
 _KINETICS = ((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
 """Mean and deviation that torchvision's convolutional weights for Kinetics want."""
+_TORCHVISION_NORMS = {
+    "SwinTransformer3d": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "MViT": ((0.45,) * 3, (0.225,) * 3),
+}
+"""By class, of those weights that want others."""
 _PROCESSOR = "preprocessor_config.json"
 
 
@@ -47,7 +52,8 @@ def from_torchvision(
         frames: T; by default 16, of Swin 32, of S3D 64.
         size: (H, W); by default the weights', or else 112 x 112 of ResNets, 224 x 224 of others. Frames are resized
             whole, not cropped.
-        mean: as for `wrap`; by default the weights', or else those of Kinetics.
+        mean: as for `wrap`; by default the weights', or else what torchvision publishes for networks of this class: .45
+            and .225 of MViT, ImageNet's of Swin, Kinetics' of the convolutional ones.
         std: as mean.
     """
     if isinstance(model, str):
@@ -58,6 +64,7 @@ def from_torchvision(
         network, found = model, weights
     kind = type(network).__name__
     preset = None if found is None else found.transforms()
+    usual = _TORCHVISION_NORMS.get(kind, _KINETICS) if preset is None else (preset.mean, preset.std)
     if size is None and preset is not None:
         size = (preset.crop_size[0], preset.crop_size[-1])
     if classes is None:
@@ -70,8 +77,8 @@ def from_torchvision(
         layers=layers,
         frames=frames or _TORCHVISION_FRAMES.get(kind, 16),
         size=size or ((112, 112) if kind == "VideoResNet" else (224, 224)),
-        mean=mean or (preset.mean if preset is not None else _KINETICS[0]),
-        std=std or (preset.std if preset is not None else _KINETICS[1]),
+        mean=mean or usual[0],
+        std=std or usual[1],
         feature_layout=_TORCHVISION_LAYOUTS.get(kind),
     )
 

@@ -46,7 +46,8 @@ def wrap(
         size: their (H, W).
         mean: taken from the red, green and blue of clips in [0, 1].
         std: by which they are divided then.
-        preprocess: instead of mean and std: clips (B, 3, T, H, W) in [0, 1] -> what the model takes.
+        preprocess: instead of mean, std and input_layout: clips (B, 3, T, H, W) in [0, 1] -> what the model takes, in
+            the layout that it takes.
         input_layout: "CTHW" for models that take (B, 3, T, H, W), "TCHW" for (B, T, 3, H, W).
         feature_layout: how the layers' features stand, one of LAYOUTS; by default told by their number of dimensions.
         grid: (T, H, W) of tokens; by default that of a convolution of the model that has as many cells.
@@ -169,12 +170,14 @@ class WrappedClassifier(VideoClassifier):
     def _prepared(self, clips: torch.Tensor) -> Any:
         """Normalise and lay out; always in memory of its own, as a model may change its input."""
         self.check_clips(clips)
-        given = self.preprocess(clips.clone()) if self.preprocess else (clips - self.mean) / self.std
+        given = self.preprocess(clips.clone()) if self.preprocess else self._normalised(clips)
         if not isinstance(given, torch.Tensor):
             return given
-        dtype = next((p.dtype for p in self.model.parameters() if p.is_floating_point()), given.dtype)
-        laid = given.to(dtype)
-        return laid.transpose(1, 2) if self.input_layout == "TCHW" else laid
+        return given.to(next((p.dtype for p in self.model.parameters() if p.is_floating_point()), given.dtype))
+
+    def _normalised(self, clips: torch.Tensor) -> torch.Tensor:
+        normalised = (clips - self.mean) / self.std
+        return normalised.transpose(1, 2) if self.input_layout == "TCHW" else normalised
 
     def _logits(self, output: Any, batch: int) -> torch.Tensor:
         found = self.find_logits(output) if self.find_logits else _usual_logits(output)

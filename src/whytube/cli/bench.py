@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import Annotated
 
 import typer
@@ -51,3 +52,21 @@ def bench_train(
     report = train.run(find_device(device), seed=seed, quick=quick, full=full)
     write_json(report, json_file)
     typer.echo(train.table(report))
+
+
+@app.command("decode")
+def bench_decode(
+    video: Annotated[Path, typer.Argument(help="A video file that PyAV reads.")],
+    json_file: JsonFile = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare reading a video with PyAV's bare threaded loop: same file, same run.
+
+    Example: `whytube bench decode clip.mp4 --json decode.json`
+    """
+    from whytube.benchmark import decode
+
+    require_new(json_file, overwrite=overwrite)
+    report = decode.run(video)
+    write_json(report, json_file)
+    typer.echo(decode.table(report))

@@ -80,7 +80,7 @@ def jhmdb(
     json_file: JsonFile = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Index J-HMDB: one official split, boxes of the actor from the masks, part boxes where there are any.
+    """Index J-HMDB: one official split, boxes of the actor from the masks, of attributes in test clips from part boxes.
 
     Example: `whytube data import jhmdb JHMDB --split 1 --out jhmdb-1`
     """

@@ -112,7 +112,12 @@ def measure_decode(path: str | os.PathLike[str], *, repeats: int = 5) -> dict[st
     decode: every frame through this package's decoder, counting included. clip: `read_clip` of 16 frames of 112 x 112.
     windows: `iter_windows`, every frame a part of a float clip of 112 x 112. decode_ratio, clip_ratio: over raw.
     """
-    total = _open(path, salvage=False).count
+    source = _open(path, salvage=False)
+    if not isinstance(source, ContainerSource):
+        raise VideoError(
+            f"{path} is no video file, which PyAV's own loop could read. Give an .mp4, .avi, .mkv or the like"
+        )
+    total = source.count
     reached = int(sample_indices(total, frames=16)[-1]) + 1
     work: dict[str, tuple[int, Callable[[], object]]] = {
         "raw": (total, lambda: _decode_bare(path, rgb=False)),

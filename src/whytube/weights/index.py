@@ -59,12 +59,20 @@ def _links(page: str, web: Web) -> list[str]:
         headers = getattr(answer, "headers", None)
         base = answer.geturl() if hasattr(answer, "geturl") else page
     if headers is not None and headers.get_content_type().endswith("json"):
-        hrefs = [file["url"] for file in json.loads(text)["files"]]
+        hrefs = _listed(text)
     else:
         parser = _Anchors()
         parser.feed(text)
         hrefs = parser.hrefs
     return [urljoin(base, href) for href in hrefs]
+
+
+def _listed(text: str) -> list[str]:
+    """Addresses in an answer in JSON."""
+    try:
+        return [str(file["url"]) for file in json.loads(text)["files"]]
+    except (LookupError, TypeError) as error:
+        raise ValueError('its JSON is no list of files, {"files": [{"url": ...}]}') from error
 
 
 class _Anchors(HTMLParser):

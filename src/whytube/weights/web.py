@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from http.client import HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -39,16 +40,23 @@ class Web:
         request = Request(bare(url), headers={"User-Agent": "whytube", **(headers or {})})
         if authorization := _basic(url) if urlsplit(url).username else self.credentials.get(parts.netloc):
             request.add_unredirected_header("Authorization", authorization)  # not for hosts that it redirects to
-        return self._opener(parts.hostname or "").open(request, timeout=self.settings.timeout)
+        proxy = ProxyHandler(dict.fromkeys(("http", "https"), self.settings.proxy) if self.settings.proxy else None)
+        return build_opener(_Https(self.settings), proxy).open(request, timeout=self.settings.timeout)
 
-    def _opener(self, host: str) -> Any:
-        context = ssl.create_default_context(cafile=self.settings.cert)
-        if host in {trusted.split(":")[0] for trusted in self.settings.trusted_hosts}:
+
+class _Https(HTTPSHandler):
+    """Checks every host's certificate, except where pip trusts the host; one that it redirects to is judged anew."""
+
+    def __init__(self, settings: PipSettings) -> None:
+        super().__init__()
+        self.trusted = {host.split(":")[0] for host in settings.trusted_hosts}
+        self.cert = settings.cert
+
+    def https_open(self, request: Request) -> HTTPResponse:
+        context = ssl.create_default_context(cafile=self.cert)
+        if urlsplit(request.full_url).hostname in self.trusted:  # not request.host, which may be the proxy's
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        proxy = self.settings.proxy
-        return build_opener(
-            HTTPSHandler(context=context), ProxyHandler({"http": proxy, "https": proxy} if proxy else None)
-        )
+        return self.do_open(HTTPSConnection, request, context=context)
 
 
 def bare(url: str) -> str:

@@ -2,7 +2,9 @@
 
 Jhuang, Gall, Zuffi, Schmid, Black, "Towards understanding action recognition", ICCV 2013. Official are
 ReCompress_Videos/<class>/<name>.avi or Rename_Images/<class>/<name>/*.png, splits/<class>_test_split<k>.txt, and
-puppet_mask/<class>/<name>/puppet_mask.mat, from which the actor's boxes come where scipy is here.
+puppet_mask/<class>/<name>/puppet_mask.mat, from which the actor's boxes come where scipy is here. Clips of the pack
+have every frame of the original ones, re-encoded as H.264 (CRF 23). Boxes of body parts and objects in 63 test clips
+come with whytube, so that part_boxes.json is needed only for others.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from whytube.data.importers.index import Entry, read_list, videos_under, without
 from whytube.data.importers.mat import EXTRA, can_read_mat, read_mat
 from whytube.data.rows import Problems, read_sheet
 from whytube.data.source import ACTOR
-from whytube.data.tables import AttributeTable, read_table
+from whytube.data.tables import HOME, AttributeTable, read_table
 from whytube.errors import DataError
 from whytube.tubes import Tube, enclosing_tube
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _Parts: TypeAlias = dict[int, dict[str, tuple[float, float, float, float]]]
 """Of one clip: frame -> label -> corners."""
 
+PART_BOXES = HOME / "jhmdb_part_boxes.json"
+"""Of 63 clips in the test part of split 1, three frames each, in the original 320 x 240 pixels; frames count from 0."""
 SPLIT_MARKS = {"1": "train", "2": "test"}
 """The official lists' marks."""
 
@@ -55,14 +59,15 @@ def import_jhmdb(
 ) -> Imported:
     """Index J-HMDB as it lies in `folder`, with one of its three official splits, in the new folder `out`.
 
-    Part boxes, where part_boxes.json is there, become boxes of the attributes that the parts show; those are for
-    evaluation, so clips of the test split alone get them.
+    Part boxes, those of `folder`/part_boxes.json or else PART_BOXES, become boxes of the attributes that the parts
+    show; those are for evaluation, so clips of the test split alone get them.
     val: share of train held out as val, by whole source videos. relative: paths from `out` to the videos.
     """
     checks.check_int(split, "split", 1, 3)
     place, table = Path(folder), read_table("jhmdb")
     clips = _read_pack(place, split) if (place / "clips.csv").is_file() else _read_official(place, split, table)
-    found, parts = videos_under(clips.videos), _read_parts(place / "part_boxes.json")
+    own = place / "part_boxes.json"
+    found, parts = videos_under(clips.videos), _read_parts(own if own.is_file() else PART_BOXES)
     entries = []
     for name, kind in clips.splits.items():
         label, _, video = name.partition("/")
@@ -137,9 +142,7 @@ def _around_mask(path: Path) -> Tube:
 
 
 def _read_parts(path: Path) -> dict[str, _Parts]:
-    """Read class/name -> frame -> label -> corners; nothing where there is no such file."""
-    if not path.is_file():
-        return {}
+    """Read class/name -> frame -> label -> corners."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return {
