@@ -20,7 +20,7 @@ def versions() -> dict[str, str]:
     """Versions of what computes."""
     found = {"whytube": whytube.__version__, "python": platform.python_version(), "torch": torch.__version__}
     found["numpy"] = np.__version__
-    for package in ("numba", "triton", "av"):
+    for package in ("numba", "triton", "av", "opencv-python", "opencv-python-headless"):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

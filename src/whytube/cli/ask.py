@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from whytube.checks import check_int
 from whytube.cli.options import (
     Device,
     JsonFile,
@@ -38,7 +39,7 @@ def explain(
     every: Annotated[
         bool, typer.Option("--all", help="Ask about every other class as B, the likeliest first.")
     ] = False,
-    k: Annotated[int, typer.Option("-k", help="How many reasons at most.", min=1)] = 2,
+    k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON; with --all a list.")] = False,
     save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
@@ -57,6 +58,7 @@ def explain(
     from whytube.explainer.explain import explain as answer
     from whytube.explainer.explain import explain_all
 
+    check_int(k, "k", 1)
     clock = Profile()
     clock.started("start and imports")
     require_new(save, overlay, overwrite=overwrite)
@@ -171,7 +173,7 @@ def demo(
         "demo"
     ),
     train: Annotated[bool, typer.Option("--train", help="Train classifier and explainer from nothing first.")] = False,
-    count: Annotated[int, typer.Option(help="Clips to evaluate on.", min=1)] = 96,
+    count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
     seed: Seed = 0,
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -182,5 +184,6 @@ def demo(
     """
     from whytube.demo import MADE, run_demo
 
+    check_int(count, "count", 1)
     require_new(*(out / name for name in MADE), overwrite=overwrite)
     run_demo(out, train=train, count=count, seed=seed, device=find_device(device), console=console)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whytube.checks import check_int
 from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
@@ -18,6 +19,7 @@ from whytube.cli.options import (
     OwnModel,
     Seed,
     console,
+    errors,
     find_classifier,
     find_device,
     find_model,
@@ -186,7 +188,7 @@ def train_explainer(
 def evaluate(
     model: OwnModel = "demo",
     data: Data = "world",
-    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.", min=0)] = 96,
+    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
     negatives: Annotated[
         int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
     ] = None,
@@ -215,6 +217,7 @@ def evaluate(
     from whytube.explainer.checkpoint import load_explainer
     from whytube.explainer.unworded import Unworded
 
+    check_int(count, "count", 0)
     require_new(json_file, overwrite=overwrite)
     where = find_device(device)
     found = find_model(model, where)
@@ -246,7 +249,12 @@ def evaluate(
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
-    """Keep the weights and the state of an earlier run, unless it goes on or is given up."""
+    """Keep the weights and the state of an earlier run, unless it goes on or is given up.
+
+    files: the weights, then the state.
+    """
+    if resume and not (out / files[-1]).exists():
+        errors.print(f"there is no run to resume in {out}: beginning anew", highlight=False, soft_wrap=True)
     require_new(*(out / name for name in files), overwrite=resume or overwrite, also=", go on with --resume")
 
 

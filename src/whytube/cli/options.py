@@ -197,7 +197,11 @@ def training_bar(steps: int, *, curves: Path | None = None) -> Iterator[Callable
             if write is not None:
                 write(record)
 
-        yield show
+        try:
+            yield show
+        except KeyboardInterrupt:
+            errors.print("stopped; --resume goes on from the last saved state, if one was reached", highlight=False)
+            raise
 
 
 def _course(record: Record) -> str:

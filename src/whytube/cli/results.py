@@ -19,7 +19,7 @@ Files = Annotated[list[Path], typer.Argument(help="Files that --json wrote.")]
 
 @app.command("pool")
 def pool(files: Files, json_file: JsonFile = None, overwrite: Overwrite = False) -> None:
-    """Average results of `evaluate` over seeds; intervals then say what another training run would give.
+    """Average results of `evaluate` over seeds or splits; intervals then are over these runs, not over clips.
 
     Example: `whytube results pool seed0.json seed1.json seed2.json --json results/world.json`
     """

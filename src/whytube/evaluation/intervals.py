@@ -43,8 +43,8 @@ def bootstrap(
 def over_seeds(results: Sequence[dict[str, Any]], *, seed: int = 0) -> dict[str, Any]:
     """Combine the results of `evaluate` on models trained from several seeds, or on several splits, in the same form.
 
-    Figures are means over the seeds, and intervals are bootstrapped over the seeds: they say what another training run
-    would give, while a single run's say what other clips would. Three seeds are the fewest that show anything.
+    Figures are means over the runs, and intervals are bootstrapped over the runs, while a single run's are over clips.
+    Of three runs such an interval is simply their range. Splits of one data set share clips: their range says less.
     """
     if not results:
         raise fail("results", "at least one result of evaluate", "none")
@@ -73,6 +73,9 @@ def over_seeds(results: Sequence[dict[str, Any]], *, seed: int = 0) -> dict[str,
     for key in ("data", "model"):
         found = [result["provenance"].get(key) for result in results]
         origin |= {key: found} if len(set(found)) > 1 else {}
+    worlds = [result["provenance"].get("settings", {}).get("data") for result in results]
+    if len(set(worlds)) > 1:
+        origin["settings"] = origin["settings"] | {"data": worlds}
     spread = {"accuracy": _mean(accuracy), "interval": interval(accuracy), "accuracies": accuracy}
     return {"classifier": {**classifiers[0], **spread}, "methods": methods, "provenance": origin}
 

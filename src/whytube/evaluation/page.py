@@ -39,7 +39,7 @@ How to read the figures:
 
 - *Negative class accuracy*: after masking the region, is the class asked about among the 1 (or 3) that gain most? Means
   over the most probable negatives, and over the fills that a region is masked with. Square brackets are 95 % intervals
-  over clips, or over seeds where there are several.
+  over clips; where there are several seeds or splits, the range of their results.
 - *by log p*: the same, ranked by the change of log-probability. A change of probability favours classes that were
   probable before; this does not.
 - *p(A) falls*: how often masking makes the predicted class less probable.
@@ -115,7 +115,8 @@ def _fc_study(runs: Mapping[str, Mapping[str, Any]]) -> str:
 def _about(run: Mapping[str, Any]) -> str:
     origin, classifier = run["provenance"], run["classifier"]
     settings, names, seeds = origin.get("settings", {}), origin.get("data"), origin.get("seed")
-    data = f"`{settings['data']}`, " if "data" in settings else ""
+    worlds = settings.get("data", [])
+    data = "".join(f"`{world}`, " for world in (worlds if isinstance(worlds, list) else [worlds]))
     if data == "`FolderSource`, ":
         data = ", ".join(f"`{name}`" for name in (names if isinstance(names, list) else [names])) + ", "
     others = classifier.get("classes", 0) - 1

@@ -26,7 +26,7 @@ from whytube.training.augment import (
 )
 from whytube.training.evaluate import evaluate_classifier
 from whytube.training.history import History, Record
-from whytube.training.state import FILE, describe, load_state, save_state
+from whytube.training.state import FILE, Saving, describe, load_state, save_state
 
 if TYPE_CHECKING:
     import os
@@ -62,7 +62,7 @@ def fit_classifier(
         end. resume: go on from `run.safetensors` if it is there.
     progress: called with every Record, e.g. to print it or to hand it to a writer of curves.
     validate: how many clips of "val" every Record is also judged on.
-    report_every: steps between Records. save_every: Records between saved states.
+    report_every: steps between Records. save_every: Records between saved states, or half a minute if that is less.
     pretrained: what tells the weights that `model` begins with from others; a run goes on only with the same.
     """
     run = _Run(model, source, recipe, torch.device(device))
@@ -74,9 +74,10 @@ def fit_classifier(
         folder.mkdir(parents=True, exist_ok=True)
         if resume and (folder / FILE).exists():
             run.step, run.history = load_state(folder, model, run.optimizer, run=description)
+    saving = Saving(save_every)
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step), validate=validate)
-        if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
+        if folder is not None and saving.due(len(run.history.records), end=run.step == recipe.steps):
             save_state(folder, model, run.optimizer, step=run.step, run=description, history=run.history)
         if progress is not None:
             progress(record)

@@ -19,7 +19,7 @@ from whytube.explainer.objective import find_objective, loss_terms
 from whytube.training.classifier import batch_indices
 from whytube.training.history import History, Record
 from whytube.training.recipe import Recipe
-from whytube.training.state import describe, load_state, save_state
+from whytube.training.state import Saving, describe, load_state, save_state
 
 if TYPE_CHECKING:
     import os
@@ -77,9 +77,10 @@ def fit_explainer(
             run.step, run.history = load_state(folder, run.scores, run.optimizer, run=run.description, file=FILE)
     if run.step == 0 and run.objective.standardise:
         run.standardise()
+    saving = Saving(save_every)
     while run.step < recipe.steps:
         record = run.advance(min(report_every, recipe.steps - run.step))
-        if folder is not None and (len(run.history.records) % save_every == 0 or run.step == recipe.steps):
+        if folder is not None and saving.due(len(run.history.records), end=run.step == recipe.steps):
             run.save(folder)
         if progress is not None:
             progress(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 
 KIND = "training run"
 FILE = "run.safetensors"
+
+
+class Saving:
+    """Says after which records a run is saved: every so many, and where the last time is half a minute ago."""
+
+    SECONDS = 30.0
+
+    def __init__(self, every: int) -> None:
+        self.every, self.last = every, time.monotonic()
+
+    def due(self, records: int, *, end: bool) -> bool:
+        """Whether to save after this many records; `end` of the run always."""
+        late = time.monotonic() - self.last >= self.SECONDS
+        if not (end or late or records % self.every == 0):
+            return False
+        self.last = time.monotonic()
+        return True
 
 
 def save_state(
