@@ -18,7 +18,7 @@ VERIFYING_FILL = "zero"
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 
 _CLIPS = 64
-_PIXELS = {"cpu": 2**20, "cuda": 2**24}
+_PIXELS = {"cpu": 2**22, "cuda": 2**24}
 """At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
 
 
