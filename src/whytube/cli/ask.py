@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,8 +106,11 @@ def _show(explanation: Explanation) -> None:
         tube = reason.tube
         frames = f"{tube.frames[0]}-{tube.frames[-1]}" if len(tube) else "none"
         times = f"{tube.times[0]:.2f}-{tube.times[-1]:.2f}" if len(tube) and tube.times is not None else ""
+        words, verdicts = (textwrap.wrap(text, 10) for text in (reason.word, reason.verdict))
         for row, evidence in enumerate(reason.evidence):
-            first = (reason.word, reason.verdict, f"{reason.score:+.2f}", frames, times) if row == 0 else ("",) * 5
+            last = row == len(reason.evidence) - 1
+            word, verdict = (" ".join(lines[row:] if last else lines[row : row + 1]) for lines in (words, verdicts))
+            first = (word, verdict, *((f"{reason.score:+.2f}", frames, times) if row == 0 else ("",) * 3))
             a = f"{evidence.positive_before:.2f}→{evidence.positive_after:.2f}"
             b = f"{evidence.negative_before:.2f}→{evidence.negative_after:.2f}"
             table.add_row(*first, evidence.fill, a, b)
