@@ -33,7 +33,7 @@ COMMANDS = {"check_dataset": "`whytube data check`"}
 
 app = typer.Typer(
     name="whytube",
-    help="Why did the network say A, not B? A word and a moving region, for PyTorch video classifiers.\n\n"
+    help="Why did the network say A, not B? A word and a moving region, for any PyTorch video classifier.\n\n"
     "No command replaces a file that is there, unless it is given --overwrite.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
