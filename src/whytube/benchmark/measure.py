@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import statistics
 import time
 from pathlib import Path
@@ -59,8 +57,6 @@ def device_milliseconds(call: Callable[[], object], device: torch.device, *, rep
 
 def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
     """Peak memory that one run of `call` takes beyond what was held before; None where the system does not tell."""
-    if device.type == "cpu":
-        _give_back_freed_memory()
     call()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -76,15 +72,6 @@ def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
         return max(0, _resident("VmHWM") - before)
     except (OSError, StopIteration):
         return None
-
-
-def _give_back_freed_memory() -> None:
-    """Have the C library (glibc) return what tensors free, so that the next peak is not hidden in what it keeps."""
-    threshold, trim, mmap = 64 << 10, -1, -3  # malloc.h: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
-    with contextlib.suppress(AttributeError, OSError):
-        library = ctypes.CDLL(None)
-        library.mallopt(trim, threshold)
-        library.mallopt(mmap, threshold)
 
 
 def _resident(field: str) -> int:
