@@ -182,6 +182,7 @@ def test_bench_decode_reads_the_video_it_is_given(clip, tmp_path):
         ("subpath", "subpath-h200", subpath),
         ("subpath", "subpath-cpu", subpath),
         ("training", "train-h200", train),
+        ("training", "train-cpu", train),
     ],
 )
 def test_documented_tables_come_from_results(page, name, module):
