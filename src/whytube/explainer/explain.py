@@ -79,8 +79,9 @@ def explain(
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
-    negatives = (why_not, False)
-    return _explanations(video, model, why, negatives, k=k, fills=fills, sampling=sampling, salvage=salvage)[0]
+    return _explanations(
+        video, model, why=why, why_not=why_not, every=False, k=k, fills=fills, sampling=sampling, salvage=salvage
+    )[0]
 
 
 def explain_all(
@@ -97,21 +98,24 @@ def explain_all(
 
     As `explain` does for one, with the same arguments; the video is read and classified once for all.
     """
-    return _explanations(video, model, why, (None, True), k=k, fills=fills, sampling=sampling, salvage=salvage)
+    return _explanations(
+        video, model, why=why, why_not=None, every=True, k=k, fills=fills, sampling=sampling, salvage=salvage
+    )
 
 
 def _explanations(
     video: str | os.PathLike[str] | Clip,
     model: str | os.PathLike[str] | Explainer | VideoClassifier,
-    why: str | None,
-    negatives: tuple[str | None, bool],
     *,
+    why: str | None,
+    why_not: str | None,
+    every: bool,
     k: int,
     fills: Sequence[str],
     sampling: str,
     salvage: bool,
 ) -> tuple[Explanation, ...]:
-    """Explain against one class; negatives: (its name, False), or (None, True) for each of the others."""
+    """Explain against one class, or against `every` other."""
     check_int(k, "k", 1)
     for fill in fills:
         check_choice(fill, "fills", FILLS)
@@ -131,7 +135,7 @@ def _explanations(
     with torch.no_grad(), evaluating(classifier):
         features = classifier.features(classifier.check_clips(clips))
     clock("classify")
-    positive, others = _classes(classifier, features.logits[0], why, *negatives)
+    positive, others = _classes(classifier, features.logits[0], why, why_not, every=every)
     question = Question(clips, features, clips.new_tensor([positive]).long(), clips.new_tensor([others]).long())
     regions = explainer(question, k)
     clock("search")
@@ -180,7 +184,7 @@ def _explainer(model: str | os.PathLike[str] | Explainer | VideoClassifier) -> E
 
 
 def _classes(
-    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None, every: bool
+    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None, *, every: bool
 ) -> tuple[int, list[int]]:
     """Find A, and B or every other class, from their names or from logits (C,)."""
     index = classifier.class_index

@@ -39,7 +39,8 @@ def masked_logits(
     rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
     different, place = torch.unique(rows, dim=0, return_inverse=True)
     owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
-    chunk = max(1, min(_CLIPS, _PIXELS[boxes.device.type] // math.prod(question.clips.shape[2:])))
+    pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
+    chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
     own, results = question.features.logits, []
     with evaluating(classifier):
         for first in range(0, len(flat), chunk):
