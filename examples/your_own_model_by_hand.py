@@ -16,7 +16,7 @@ from torch.nn import functional
 import whytube
 from whytube.data.export import export_world
 from whytube.data.layout import read_dataset
-from whytube.explainer.contrast import contrastive_maps
+from whytube.search.contrast import contrastive_maps
 from whytube.explainer.forms import shape_windows
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
@@ -87,8 +87,8 @@ def main(folder: Path, *, count: int = 60, steps: int = 10, clips: int = 60) -> 
     value, word = path.value[0, 0].max(0)
     answer = explainer(explainer.question(clip), 1)
     torch.testing.assert_close(answer.scores[0, 0, 0], value, rtol=1e-3, atol=1e-3)
-    assert explainer.attributes[answer.attributes[0, 0, 0]] == explainer.attributes[word]
-    print(f"{data.classes[a]}, not {data.classes[b]}: {explainer.attributes[word]!r}, score {value:.3f}, both ways")
+    assert explainer.attribute_names[answer.attribute_ids[0, 0, 0]] == explainer.attribute_names[word]
+    print(f"{data.classes[a]}, not {data.classes[b]}: {explainer.attribute_names[word]!r}, score {value:.3f}, both ways")
 
 
 if __name__ == "__main__":

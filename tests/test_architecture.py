@@ -13,14 +13,16 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 LEVELS = (
     ("errors",),
     ("checks", "files"),
-    ("video", "tubes", "subpath", "checkpoint", "cache", "unpickling", "versions"),
+    ("video", "tubes", "subpath", "versions"),
     ("classifiers", "reason"),
     ("explanation",),
-    ("explainer", "weights"),
+    ("search",),
+    ("explainer",),
+    ("models",),
+    ("explain",),
     ("data", "report"),
     ("training",),
     ("evaluation",),
-    ("benchmark", "demo"),
     ("cli",),
 )
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.

@@ -1,7 +1,7 @@
 import json
 
+from benchmarks import decode
 from video_files import make_video
-from whytube.benchmark import decode
 
 
 def test_every_reader_is_measured_and_in_the_table(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from whytube.benchmark.subpath import compose_by_index
+from benchmarks.subpath import compose_by_index
 from whytube.subpath.reference import compose
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from whytube.benchmark import train
+from benchmarks import train
 from whytube.errors import WhytubeError
 
 CPU = torch.device("cpu")

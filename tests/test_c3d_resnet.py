@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch import nn
 
-from whytube.classifiers import C3DResNet, build_classifier
+from whytube.classifiers import C3DResNet
 from whytube.classifiers.c3d_resnet import POOLINGS
 from whytube.errors import ArgumentError
+from whytube.models import build_classifier
 
 CLASSES = [f"class {i}" for i in range(5)]
 

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from whytube.classifiers import C3DResNet, Features, VideoClassifier, build_classifier
+from whytube.classifiers import C3DResNet, Features, VideoClassifier
 from whytube.errors import ArgumentError
+from whytube.models import build_classifier
 
 
 class Mean(VideoClassifier):

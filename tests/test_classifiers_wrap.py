@@ -11,10 +11,10 @@ from torch import nn
 from toy_networks import CLASSES, Frames, Tokens, conv_net, made_clip
 from toy_source import Tints
 from whytube import explain, wrap
-from whytube.classifiers import save_classifier
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.checkpoint import load_explainer, save_explainer
-from whytube.explainer.contrast import contrastive_maps
+from whytube.models import save_classifier
+from whytube.models.explainer_file import load_explainer, save_explainer
+from whytube.search.contrast import contrastive_maps
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 

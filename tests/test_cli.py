@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import whytube
+from benchmarks import decode, subpath, train
 from layout_files import make_dataset
+from studies.page import read_results, results_page
 from video_files import make_seq
-from whytube.benchmark import decode, subpath, train
 from whytube.cli.options import find_classifier, find_model
 from whytube.data.world import World
 from whytube.errors import WhytubeError
-from whytube.evaluation.page import read_results, results_page
 from whytube.explanation import Explanation
 from whytube.video import read_clip, write_video
 
@@ -254,8 +254,8 @@ def test_words_are_learnt_for_a_network_of_ones_own_and_measured(tmp_path):
     result = run("evaluate", *words, "--json", tmp_path / "found.json")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "found.json").read_text())
-    assert {"unworded", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
-    assert found["methods"]["unworded"]["word_in_class"] == 0, "it says no words"
+    assert {"grad-cam-regions", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
+    assert found["methods"]["grad-cam-regions"]["word_in_class"] == 0, "it says no words"
     assert found["provenance"]["model"] == "mine.py:build"
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from toy_source import Tints
-from whytube.classifiers import C3DResNet, load_classifier, read_card, save_classifier
+from whytube.classifiers import C3DResNet
 from whytube.cli.learn import _save_and_judge
+from whytube.models import load_classifier, read_card, save_classifier
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 
 TINY = 1e-9

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import typer
+from whytube.weights.catalogue import PULLABLE
 
-from whytube.classifiers.catalogue import PRESETS, build_classifier
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
 from whytube.evaluation.methods import CONTROLS, METHODS
 from whytube.explainer.objective import OBJECTIVES
+from whytube.models.presets import PRESETS, build_classifier
 from whytube.training.explainer import EXPLAINER_RECIPES
 from whytube.training.recipe import RECIPES
-from whytube.weights.catalogue import PULLABLE
 
 ROOT = Path(__file__).parent.parent
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))

@@ -4,8 +4,8 @@ import torch
 from rich.console import Console
 
 from whytube import demo
-from whytube.classifiers.catalogue import build_classifier
-from whytube.explainer.explain import load_model
+from whytube.explain import load_model
+from whytube.models.presets import build_classifier
 from whytube.training.recipe import Recipe
 
 

@@ -41,6 +41,6 @@ def test_better_suited_words_come_first():
 def test_padding():
     boxes, words = torch.ones(1, 1, 2, 3, 4), torch.tensor([[[5, 6]]])
     regions = as_regions(boxes, words, torch.tensor([[[True, False]]]))
-    assert regions.attributes.tolist() == [[[5, -1]]]
+    assert regions.attribute_ids.tolist() == [[[5, -1]]]
     assert regions.scores.tolist() == [[[0, -torch.inf]]]
     assert regions.boxes.sum((-1, -2)).tolist() == [[[12, 0]]]

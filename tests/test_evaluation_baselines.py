@@ -16,12 +16,12 @@ def test_centre_is_the_papers_square():
     half = 32 / 112 * 32 / 2
     assert regions.boxes[0, 0, 0, 0].tolist() == pytest.approx([16 - half, 16 - half, 16 + half, 16 + half])
     assert (regions.boxes == regions.boxes[0, 0, 0, 0]).all()
-    assert all(len(set(words.tolist())) == 3 for words in regions.attributes.flatten(0, 1))
+    assert all(len(set(words.tolist())) == 3 for words in regions.attribute_ids.flatten(0, 1))
 
 
 def test_centre_runs_out_of_words():
     regions = Centre(WORDS)(ask(1)[0], 6)
-    assert (regions.attributes[..., 4:] == -1).all()
+    assert (regions.attribute_ids[..., 4:] == -1).all()
     assert regions.scores[..., 4:].isneginf().all()
     assert (regions.boxes[:, :, 4:] == 0).all()
 
@@ -31,7 +31,7 @@ def test_true_box_is_what_a_has_and_b_lacks():
     # Clip 0 is red with a green square; blue has a red square too, so only "green square" separates them.
     question = replace(question, positive=torch.tensor([0, 1, 2]), negative=torch.tensor([[2], [0], [1]]))
     regions = TrueBox(WORDS, Squares.table)(question, 2)
-    assert regions.attributes[:, 0].tolist() == [[1, -1], [2, -1], [0, -1]]
+    assert regions.attribute_ids[:, 0].tolist() == [[1, -1], [2, -1], [0, -1]]
     for b, word in enumerate((1, 2, 0)):
         assert np.allclose(regions.boxes[b, 0, 0].numpy(), shown.boxes[b][WORDS[word]])
     assert (regions.boxes[:, :, 1] == 0).all()
@@ -41,7 +41,7 @@ def test_true_box_has_no_answer_where_nothing_is_annotated():
     question, _ = ask(1)
     question = replace(question, positive=torch.tensor([3]), negative=torch.tensor([[0, 1]]))
     regions = TrueBox(WORDS, Squares.table)(question, 1)
-    assert (regions.attributes == -1).all()
+    assert (regions.attribute_ids == -1).all()
     assert regions.scores.isneginf().all()
 
 
@@ -51,7 +51,7 @@ def test_detector_box_does_not_care_for_the_question():
     assert (regions.boxes == regions.boxes[:, :1]).all()
     for b in range(3):
         assert any(np.allclose(regions.boxes[b, 0, 0].numpy(), track) for track in shown.boxes[b].values())
-    assert (regions.attributes >= 0).all()
+    assert (regions.attribute_ids >= 0).all()
 
 
 def test_detector_box_is_the_actors_where_there_is_one():

@@ -4,8 +4,8 @@ import torch
 from toy_squares import WORDS, Adder, Squares, ask
 from whytube.evaluation.methods import Called, Centre, RandomTube, RandomVerified, RandomWord, ShuffledWords, TrueBox
 from whytube.evaluation.metrics import box_areas, tube_frames
-from whytube.explainer.regions import Regions
-from whytube.explainer.verify import log_odds, masked_logits
+from whytube.search.question import Regions
+from whytube.search.verify import log_odds, masked_logits
 
 
 class Short:
@@ -32,8 +32,8 @@ def test_random_tube_stays_in_the_frame_with_a_present_word():
     assert box_areas(regions.boxes).flatten().tolist() == pytest.approx([(32 * 32 / 112) ** 2] * 96, rel=1e-4)
     assert len(regions.boxes.flatten(0, 2).unique(dim=0)) == 24, "every answer has a tube of its own"
     rows = Squares.table[question.positive][:, None].expand(3, 2, 4)
-    assert rows.gather(2, regions.attributes).all()
-    assert regions.attributes[0, 0].unique().numel() == 2, "two words are present, and both are said"
+    assert rows.gather(2, regions.attribute_ids).all()
+    assert regions.attribute_ids[0, 0].unique().numel() == 2, "two words are present, and both are said"
 
 
 def test_random_tube_matches_areas_frame_by_frame():
@@ -42,7 +42,7 @@ def test_random_tube_matches_areas_frame_by_frame():
     wanted = torch.tensor([0.0, 12, 30, 0])
     assert torch.allclose(box_areas(regions.boxes[:, :, 0]), wanted.expand(2, 2, 4), atol=1e-3)
     assert (tube_frames(regions.boxes[:, :, 1]) == 0).all()
-    assert (regions.attributes[:, :, 1] == -1).all()
+    assert (regions.attribute_ids[:, :, 1] == -1).all()
     assert regions.scores[:, :, 1].isneginf().all()
 
 
@@ -59,15 +59,15 @@ def test_a_method_under_another_name_answers_the_same():
     regions = called(question, 2)
     assert called.name == "permuted"
     assert torch.equal(regions.boxes, own.boxes)
-    assert torch.equal(regions.attributes, own.attributes)
+    assert torch.equal(regions.attribute_ids, own.attributes)
 
 
 def test_random_words_leave_the_tube():
     question, _ = ask(3)
     regions = RandomWord(Short(), Squares.table, present=True)(question, 2)
     assert torch.equal(regions.boxes, Short()(question, 2).boxes)
-    assert Squares.table[question.positive][:, None].expand(3, 2, 4).gather(2, regions.attributes[..., :1]).all()
-    assert (regions.attributes[..., 1] == -1).all(), "what does not exist has no word"
+    assert Squares.table[question.positive][:, None].expand(3, 2, 4).gather(2, regions.attribute_ids[..., :1]).all()
+    assert (regions.attribute_ids[..., 1] == -1).all(), "what does not exist has no word"
     said = RandomWord(Centre(WORDS), Squares.table)(question, 4).attributes
     assert said.sort(-1).values.tolist() == [[[0, 1, 2, 3]] * 2] * 3
 
@@ -102,7 +102,7 @@ def test_the_best_of_many_random_tubes_is_the_one_that_raises_b_most():
     after = log_odds(logits, question.negative[..., None, None])[..., 0]
     torch.testing.assert_close(regions.scores, after - before, atol=1e-3, rtol=1e-3)
     of_a = Squares.table[question.positive][:, None].expand(3, 2, -1)
-    assert of_a.gather(2, regions.attributes).all()
+    assert of_a.gather(2, regions.attribute_ids).all()
     more = RandomVerified(model, Squares.table, like, tubes=60)(question, 1)
     assert (more.scores[..., 0] >= regions.scores[..., 0]).float().mean() > 0.6, "more tubes, a better best"
 
@@ -112,6 +112,6 @@ def test_where_there_is_no_tube_none_is_verified():
     model = Adder().eval()
     regions = RandomVerified(model, Squares.table, RandomTube(Squares.table, side=0.0), tubes=3)(question, 1)
     assert (regions.scores == -torch.inf).all()
-    assert (regions.attributes == -1).all()
+    assert (regions.attribute_ids == -1).all()
     assert not regions.boxes.any()
     assert model.seen == 0

@@ -5,7 +5,7 @@ import torch
 from toy_squares import LEFT, RIGHT, Adder, Squares, ask
 from whytube.classifiers.base import Features
 from whytube.evaluation.methods import GradCam
-from whytube.explainer.regions import Question
+from whytube.search.question import Question
 
 
 def test_the_tube_follows_what_speaks_for_a():
@@ -21,14 +21,14 @@ def test_the_negative_decides_where_to_look():
     asked = replace(question, positive=torch.tensor([1]), negative=torch.tensor([[3, 0]]))
     regions = GradCam(Adder(), side=8 / 32)(asked, 1)
     assert ((regions.boxes[0, :, 0, :, 0] - RIGHT).abs() < 3).all(), "the green square, whoever is asked about"
-    assert (regions.attributes == -1).all(), "without a table there are no words"
+    assert (regions.attribute_ids == -1).all(), "without a table there are no words"
 
 
 def test_words_that_separate_come_first():
     question, _ = ask(1)
     asked = replace(question, positive=torch.tensor([0]), negative=torch.tensor([[1, 2, 3]]))
     regions = GradCam(Adder(), Squares.table)(asked, 2)
-    assert regions.attributes[0, :2].tolist() == [[0, 1], [1, 0]]
+    assert regions.attribute_ids[0, :2].tolist() == [[0, 1], [1, 0]]
 
 
 def test_background_shortens_tubes():

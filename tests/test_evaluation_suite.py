@@ -106,7 +106,7 @@ def test_controls_on_the_same_tubes_cost_no_run():
 def test_clips_without_boxes():
     source = Tints(3, size=32, frames=2)
     model = C3DResNet(source.classes, width=1 / 16, frames=2, size=(32, 32))
-    results = evaluate([Centre(source.attributes)], model, source, negatives=2)["methods"]["centre"]
+    results = evaluate([Centre(source.attribute_names)], model, source, negatives=2)["methods"]["centre"]
     assert results["concept_accuracy"] == {"top1": None, "top3": None, "top5": None}
     assert results["true_box_iou"] is None
     assert results["actor_iou"] is None

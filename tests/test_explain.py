@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from whytube.cache import cached_weights
 
 from toy_explainer import tiny_classifier, tiny_explainer
-from whytube.cache import cached_weights
-from whytube.classifiers import save_classifier
 from whytube.errors import ArgumentError, ModelError, VideoError
+from whytube.explain import explain, explain_all, load_model
 from whytube.explainer import explain as module
-from whytube.explainer.checkpoint import save_explainer
-from whytube.explainer.explain import explain, explain_all, load_model
-from whytube.explainer.regions import Question
-from whytube.explainer.verify import VERIFYING_FILL
 from whytube.explanation import Explanation
+from whytube.models import save_classifier
+from whytube.models.explainer_file import save_explainer
+from whytube.search.question import Question
+from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_video
 
@@ -63,12 +63,12 @@ def test_boxes_come_back_in_the_videos_own_pixels_and_times(video, objective):
     assert explanation.positive == CLASSES[question.positive[0]]
     assert explanation.negative == CLASSES[question.negative[0, 0]]
     assert sum(explanation.probabilities.values()) == pytest.approx(1, abs=1e-5)
-    assert len(explanation.reasons) == int((regions.attributes >= 0).sum()) > 0
+    assert len(explanation.reasons) == int((regions.attribute_ids >= 0).sum()) > 0
     scale = np.array([WIDTH / SIZE[1], HEIGHT / SIZE[0]] * 2)
     for r, reason in enumerate(explanation.reasons):
         boxes = regions.boxes[0, 0, r].numpy()
         there = boxes[:, 2] > 0
-        assert reason.attribute == explainer.attributes[regions.attributes[0, 0, r]]
+        assert reason.attribute == explainer.attribute_names[regions.attribute_ids[0, 0, r]]
         assert reason.score == pytest.approx(float(regions.scores[0, 0, r]), rel=1e-4, abs=1e-4)
         assert reason.tube.frames.tolist() == clip.indices[there].tolist()
         np.testing.assert_allclose(reason.tube.boxes, boxes[there] * scale)

@@ -9,8 +9,8 @@ from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer.explainer import NEARLY, Explainer, build_scores
-from whytube.explainer.regions import Question, listed
-from whytube.explainer.verify import VERIFYING_FILL
+from whytube.search.question import Question, listed
+from whytube.search.verify import VERIFYING_FILL
 from whytube.subpath import max_subpath
 from whytube.tubes import Tube, erase, tube_mask
 
@@ -34,11 +34,11 @@ def same(first, second):
 def test_shapes_and_order(objective):
     regions = tiny_explainer(objective)(ask(tiny_explainer(objective)), 3)
     assert regions.boxes.shape == (3, 2, 3, 2, 4)
-    assert regions.attributes.shape == regions.scores.shape == (3, 2, 3)
+    assert regions.attribute_ids.shape == regions.scores.shape == (3, 2, 3)
     assert torch.equal(regions.scores, regions.scores.sort(dim=-1, descending=True).values)
     x1, y1, x2, y2 = regions.boxes.unbind(-1)
     assert ((x1 <= x2) & (y1 <= y2) & (x1 >= 0) & (y1 >= 0) & (x2 <= 16) & (y2 <= 16)).all()
-    there = regions.attributes >= 0
+    there = regions.attribute_ids >= 0
     assert (((x2 - x1) * (y2 - y1) > 0).any(-1) == there).all()
     assert torch.equal(regions.scores.isfinite(), there)
 
@@ -50,28 +50,28 @@ def test_fewer_answers_are_padded(objective):
     suited = [[1, 2], [2, 1], [1, 1]]
     for b in range(3):
         for n in range(2):
-            found = int((regions.attributes[b, n] >= 0).sum())
+            found = int((regions.attribute_ids[b, n] >= 0).sum())
             assert found == (suited[b][n] if objective == "ours" else 4)
-            assert (regions.attributes[b, n, found:] == -1).all()
+            assert (regions.attribute_ids[b, n, found:] == -1).all()
             assert (regions.scores[b, n, found:] == -math.inf).all()
             assert not regions.boxes[b, n, found:].any()
-            assert len(set(regions.attributes[b, n, :found].tolist())) == found
+            assert len(set(regions.attribute_ids[b, n, :found].tolist())) == found
 
 
 def test_words_are_those_that_a_has_and_b_lacks():
     explainer = tiny_explainer("ours")  # rows: {0, 1, 3}, {1, 2, 3}, {1}
     regions = explainer(ask(explainer), 4)
-    words = [[set(row.tolist()) - {-1} for row in clip] for clip in regions.attributes]
+    words = [[set(row.tolist()) - {-1} for row in clip] for clip in regions.attribute_ids]
     assert words == [[{0}, {0, 3}], [{2, 3}, {2}], [{1}, {1}]]  # class 2 has nothing of its own: all that it has
 
 
 def test_a_class_without_words_has_no_answer():
     explainer = tiny_explainer("ours", table=torch.tensor([[0, 0], [1, 0], [0, 1]]).bool())
     regions = explainer(ask(explainer), 2)
-    assert (regions.attributes[0] == -1).all()
+    assert (regions.attribute_ids[0] == -1).all()
     assert (regions.scores[0] == -math.inf).all()
     assert not regions.boxes[0].any()
-    assert (regions.attributes[1:, :, 0] >= 0).all()
+    assert (regions.attribute_ids[1:, :, 0] >= 0).all()
 
 
 @pytest.mark.parametrize("objective", METHODS)
@@ -102,7 +102,7 @@ def test_the_papers_ranking_equals_brute_force():
         for n, negative in enumerate(question.negative[b].tolist()):
             paths = [max_subpath(volumes[b, question.positive[b], s] - volumes[b, negative, s]) for s in range(4)]
             order = sorted(range(4), key=lambda s, paths=paths: -float(paths[s].value))[:3]
-            assert regions.attributes[b, n].tolist() == order
+            assert regions.attribute_ids[b, n].tolist() == order
             for r, s in enumerate(order):
                 torch.testing.assert_close(regions.scores[b, n, r], paths[s].value)
                 assert torch.equal(regions.boxes[b, n, r], explainer.scores.forms.boxes(paths[s].cells))
@@ -124,7 +124,7 @@ def test_the_verified_ranking_equals_brute_force():
                 candidates.append((max(rise(explainer, question, b, negative, tube) for tube in likely), word))
             candidates.sort(reverse=True)
             for r, (value, word) in enumerate(candidates[:2]):
-                assert regions.attributes[b, n, r] == word
+                assert regions.attribute_ids[b, n, r] == word
                 assert float(regions.scores[b, n, r]) == pytest.approx(value, abs=1e-4)
 
 
@@ -192,10 +192,10 @@ def test_a_question_about_what_the_classifier_says():
 def test_the_world_fits():
     world = World(size=32, frames=2)
     classifier = tiny_classifier(world.classes, size=(32, 32))
-    explainer = tiny_explainer(classifier=classifier, words=world.attributes, table=world.table)
+    explainer = tiny_explainer(classifier=classifier, words=world.attribute_names, table=world.table)
     regions = explainer(explainer.question(world.batch("test", range(2)).clips, negatives=3), 2)
     assert regions.boxes.shape == (2, 3, 2, 2, 4)
-    assert (regions.attributes[..., 0] >= 0).all()
+    assert (regions.attribute_ids[..., 0] >= 0).all()
 
 
 def test_what_does_not_fit_is_refused():
@@ -206,7 +206,11 @@ def test_what_does_not_fit_is_refused():
         tiny_explainer(table=explainer.table.long())
     with pytest.raises(ArgumentError, match=r"`scores` must be for \(classes, attributes\) \(3, 4\), got .*\(3, 5\)"):
         Explainer(
-            explainer.classifier, build_scores(explainer.classifier, 5), explainer.attributes, explainer.table, "ours"
+            explainer.classifier,
+            build_scores(explainer.classifier, 5),
+            explainer.attribute_names,
+            explainer.table,
+            "ours",
         )
     with pytest.raises(ArgumentError, match="`k` must be an integer of at least 1, got 0"):
         explainer(ask(explainer), 0)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import conv2d, softplus
 
+from benchmarks.train import straightforward
 from toy_explainer import tiny_maps, tiny_scores
-from whytube.benchmark.train import straightforward
 from whytube.errors import ArgumentError
 from whytube.explainer import objective
 from whytube.explainer.forms import Forms

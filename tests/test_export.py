@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
 def test_the_world_comes_back(folder):
     world, dataset = World(seed=3, **SMALL), read_dataset(folder)
     assert dataset.classes == world.classes
-    assert dataset.attributes == world.attributes
+    assert dataset.attribute_names == world.attribute_names
     assert torch.equal(dataset.table, world.table)
     assert [dataset.count(split) for split in ("train", "val", "test")] == [28, 4, 8]
     source = dataset.source(frames=8, size=(48, 48))

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-
 from whytube.cache import cached_weights
-from whytube.classifiers import I3D, load_classifier
+
+from whytube.classifiers import I3D
 from whytube.classifiers.i3d import Unit, max_pool, pad_same, same_padding
 from whytube.errors import ArgumentError
+from whytube.models import load_classifier
 from whytube.video import read_clip
 
 CLASSES = ["a", "b", "c"]

@@ -68,7 +68,7 @@ def test_the_pack_is_indexed_with_actors_and_parts(pack, tmp_path):
     (golf,) = data.items("test")
     words = [word for word in golf.boxes if word != "actor"]
     table = read_table("jhmdb")
-    assert all(table.row("golf")[table.attributes.index(word)] for word in words)
+    assert all(table.row("golf")[table.attribute_names.index(word)] for word in words)
     assert {"with ball", "with swung stick", "hands together"} <= set(words)
     assert golf.boxes["with swung stick"].frames.tolist() == [3]
     assert golf.boxes["with ball"].boxes.tolist() == [[1, 2, 5, 6]]

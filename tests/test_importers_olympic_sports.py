@@ -39,7 +39,7 @@ def test_seq_files_are_indexed_by_the_users_lists(videos, tmp_path):
     assert f"1 videos under {videos} are in neither list" in str(made)
     assert check_dataset(tmp_path / "out").ok
     data = read_dataset(tmp_path / "out")
-    assert (len(data.classes), len(data.attributes)) == (16, 40)
+    assert (len(data.classes), len(data.attribute_names)) == (16, 40)
     assert {data.classes[item.label] for item in data.items("train")} == {"long_jump", "diving_platform_10m"}
     assert data.source(frames=2, size=(24, 32)).batch("train", [0, 1]).clips.shape == (2, 3, 2, 24, 32)
 

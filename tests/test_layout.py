@@ -30,7 +30,7 @@ def test_a_split_comes_in_rounds_of_all_classes(tmp_path):
 def test_class_folders_are_indexed_with_attributes_splits_and_boxes(folder):
     dataset = read_dataset(folder)
     assert dataset.classes == ("dunk", "surf", "vault")
-    assert dataset.attributes == ("with ball", "jumping", "indoor")
+    assert dataset.attribute_names == ("with ball", "jumping", "indoor")
     assert torch.equal(dataset.table, torch.tensor([[1, 1, 1], [0, 0, 0], [0, 1, 1]], dtype=torch.bool))
     assert names(dataset, "train") == ["videos/dunk/a.mp4", "videos/surf/c.mp4"]
     assert names(dataset, "val") == ["videos/vault/d.mp4"]
@@ -106,14 +106,14 @@ def test_video_attributes_alone_give_a_class_what_half_of_its_videos_have(tmp_pa
     folder = make_dataset(tmp_path, attributes=None, video_attributes=rows)
     dataset = read_dataset(folder)
     assert dataset.classes == ("dunk", "surf", "vault")
-    assert dataset.attributes == ("with ball", "wet")
+    assert dataset.attribute_names == ("with ball", "wet")
     assert dataset.table.tolist() == [[True, True], [False, True], [False, False]]
     assert dataset.videos[0].attributes.tolist() == [True, False]
 
 
 def test_videos_alone_make_a_data_set_without_words(tmp_path):
     dataset = read_dataset(make_dataset(tmp_path, attributes=None, boxes=None))
-    assert dataset.attributes == ()
+    assert dataset.attribute_names == ()
     assert dataset.table.shape == (3, 0)
 
 

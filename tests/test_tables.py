@@ -51,13 +51,13 @@ def test_tables_say_who_wrote_them():
 def test_jhmdb_attributes_name_parts_that_are_annotated():
     table = read_table("jhmdb")
     assert {part for parts in table.parts.values() for part in parts} == BODY | THINGS
-    assert set(table.attributes) - set(table.parts) == {"staying in place"}
+    assert set(table.attribute_names) - set(table.parts) == {"staying in place"}
     assert table.values.any(0).all()
 
 
 def test_a_row_is_found_by_class():
     table = read_table("ucf101_24")
-    words = {word for word, yes in zip(table.attributes, table.row("WalkingWithDog"), strict=True) if yes}
+    words = {word for word, yes in zip(table.attribute_names, table.row("WalkingWithDog"), strict=True) if yes}
     assert {"Body Motion is Walking", "Object is Animal", "Object is Rope Like"} <= words
     with pytest.raises(ArgumentError, match="Did you mean 'GolfSwing'"):
         table.row("Golfswing")
@@ -79,7 +79,7 @@ def test_every_jhmdb_class_shows_the_parts_of_its_attributes():
         seen.setdefault(clip.split("/")[0], set()).update(label for boxes in frames.values() for label in boxes)
     table = read_table("jhmdb")
     for name in table.classes:
-        for word, yes in zip(table.attributes, table.row(name).tolist(), strict=True):
+        for word, yes in zip(table.attribute_names, table.row(name).tolist(), strict=True):
             if yes and word in table.parts:
                 assert seen[name] & set(table.parts[word]), (name, word)
 

@@ -87,7 +87,7 @@ def test_the_world_has_no_sides():
     from whytube.data.world import World
 
     world = World(size=32)
-    assert sided_words((*world.classes, *world.attributes)) == ()
+    assert sided_words((*world.classes, *world.attribute_names)) == ()
 
 
 def test_a_crop_is_a_part_of_the_frame_at_its_size():

@@ -6,8 +6,9 @@ import torch
 
 from interruption import InterruptionError, interrupt_at, same
 from toy_source import Tints
-from whytube.classifiers import C3DResNet, load_backbone, load_classifier, read_card
+from whytube.classifiers import C3DResNet
 from whytube.errors import ArgumentError, ModelError
+from whytube.models import load_backbone, load_classifier, read_card
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 from whytube.training.classifier import batch_indices
 

@@ -7,11 +7,11 @@ import torch
 from interruption import InterruptionError, interrupt_at, same
 from toy_explainer import tiny_classifier
 from toy_source import Tints
-from whytube.checkpoint import read_header
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.checkpoint import KIND, load_explainer
 from whytube.explainer.objective import OBJECTIVES, zero_level
+from whytube.models.explainer_file import KIND, load_explainer
+from whytube.models.stored import read_header
 from whytube.training import Recipe, fit_classifier
 from whytube.training.explainer import EXPLAINER_RECIPES, FILE, HISTORY, fit_explainer
 
@@ -44,7 +44,7 @@ def test_the_loss_falls(trained, objective):
     assert history.records == seen
     assert seen[-1].loss < 0.8 * seen[0].loss
     assert explainer.objective == objective
-    assert explainer.attributes == Tints.attributes
+    assert explainer.attribute_names == Tints.attributes
     assert torch.equal(explainer.table, Tints.table)
     assert not explainer.scores.training
 

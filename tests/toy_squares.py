@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import avg_pool3d
 
 from whytube.classifiers.base import Features, VideoClassifier
-from whytube.explainer.regions import Question
+from whytube.search.question import Question
 
 FRAMES, SIZE, SIDE = 4, 32, 8
 WORDS = ("red square", "green square", "blue square", "striped")

@@ -16,9 +16,10 @@ from whytube.subpath import (
 
 if TYPE_CHECKING:
     from whytube.classifiers.wrap import wrap
-    from whytube.explainer.explain import explain, explain_all, load_model
+    from whytube.explain import explain, explain_all
     from whytube.explainer.explainer import Explainer
     from whytube.explanation import Explanation
+    from whytube.models.find import load_model
 
 __version__ = "0.1.0.dev0"
 
@@ -44,9 +45,9 @@ __all__ = [
 _LATER = {
     "Explainer": "whytube.explainer.explainer",
     "Explanation": "whytube.explanation",
-    "explain": "whytube.explainer.explain",
-    "explain_all": "whytube.explainer.explain",
-    "load_model": "whytube.explainer.explain",
+    "explain": "whytube.explain",
+    "explain_all": "whytube.explain",
+    "load_model": "whytube.models.find",
     "wrap": "whytube.classifiers.wrap",
 }
 

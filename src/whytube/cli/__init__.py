@@ -7,9 +7,7 @@ ask.py       explain, report, demo
 learn.py     train, evaluate
 data.py      data export, data check
 importing.py data import
-models.py    models list, models pull, models info
-bench.py     bench subpath, bench train
-results.py   results pool, results curves, results page
+models.py    models list, models info
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import typer
 from rich.console import Console
 
 import whytube
-from whytube.cli import ask, bench, data, learn, models, results
+from whytube.cli import ask, data, learn, models
 from whytube.errors import Code, WhytubeError
 
 if TYPE_CHECKING:
@@ -46,8 +44,6 @@ app.command("evaluate")(learn.evaluate)
 app.add_typer(learn.train, name="train")
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
-app.add_typer(bench.app, name="bench")
-app.add_typer(results.app, name="results")
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ from whytube.cli.options import (
     console,
     errors,
     find_device,
-    find_model,
     require_new,
     write_json,
 )
@@ -58,8 +57,9 @@ def explain(
     With a network of your own: `whytube explain clip.mp4 --model my_model.py:build`, where `build` is a function (or an
     object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
-    from whytube.explainer.explain import explain as answer
-    from whytube.explainer.explain import explain_all
+    from whytube.explain import explain as answer
+    from whytube.explain import explain_all
+    from whytube.models import load_model
 
     check_int(k, "k", 1)
     clock = Profile()
@@ -72,7 +72,7 @@ def explain(
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
     _keep_freed_memory()
-    explainer = find_model(model, find_device(device))
+    explainer = load_model(model, device=find_device(device))
     clock.spent("load model")
     if every:
         explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
@@ -201,7 +201,7 @@ def demo(
 
     Example: `whytube demo --out demo`
     """
-    from whytube.demo import MADE, run_demo
+    from whytube.cli.demo import MADE, run_demo
 
     check_int(count, "count", 1)
     require_new(*(out / name for name in MADE), overwrite=overwrite)

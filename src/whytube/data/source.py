@@ -43,7 +43,7 @@ class Source(Protocol):
         """The C class names."""
 
     @property
-    def attributes(self) -> tuple[str, ...]:
+    def attribute_names(self) -> tuple[str, ...]:
         """The S attribute names."""
 
     @property
@@ -61,7 +61,7 @@ def fingerprint(source: Source) -> str:
     """Tell data apart: by classes, attributes, table, numbers of clips, and what a source says of its `contents`."""
     told = {
         "classes": list(source.classes),
-        "attributes": list(source.attributes),
+        "attributes": list(source.attribute_names),
         "table": source.table.int().tolist(),
         "clips": {split: source.count(split) for split in ("train", "val", "test")},
         "contents": _contents(source),
@@ -103,7 +103,7 @@ class PermutedTable:
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(source.classes)))
         other = torch.empty_like(order).scatter(0, order, order.roll(1))  # one round trip, so that no class stays
         self.source, self.table = source, source.table[other]
-        self.classes, self.attributes = source.classes, source.attributes
+        self.classes, self.attribute_names = source.classes, source.attribute_names
         self.contents = _contents(source)
 
     def count(self, split: str) -> int | None:
@@ -121,7 +121,7 @@ class Kept:
 
     def __init__(self, source: Source, split: str, count: int, *, device: torch.device | str, chunk: int = 64) -> None:
         check_int(count, "count", 1)
-        self.classes, self.attributes, self.table = source.classes, source.attributes, source.table
+        self.classes, self.attribute_names, self.table = source.classes, source.attribute_names, source.table
         self.split = split
         parts = []
         for start in range(0, count, chunk):

@@ -14,13 +14,13 @@ import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
-from whytube.explainer.verify import masked_logits
+from whytube.search.verify import masked_logits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.regions import Question, Regions
+    from whytube.search.question import Question, Regions
 
 NEGATIVE_TOPS = (1, 3)
 CONCEPT_TOPS = (1, 3, 5)
@@ -50,7 +50,7 @@ def check_regions(regions: Regions, question: Question, k: int, *, name: str) ->
     cases = (*question.negative.shape, k)
     for field, expected in (
         ("boxes", (*cases, question.clips.shape[2], 4)),
-        ("attributes", cases),
+        ("attribute_ids", cases),
         ("scores", cases),
     ):
         value = getattr(regions, field)
@@ -112,7 +112,7 @@ def _effects(question: Question, after: torch.Tensor) -> dict[str, torch.Tensor]
 
 def _words(regions: Regions, question: Question, truth: Truth) -> dict[str, torch.Tensor]:
     """Figures (B, N, k) of what regions show and words say; with true boxes only where the class is right."""
-    words, boxes = regions.attributes, regions.boxes.double()
+    words, boxes = regions.attribute_ids, regions.boxes.double()
     apart = metrics.separating_words(truth.table, question.positive, question.negative)
     iou = metrics.attribute_iou(boxes, truth.boxes)
     figures = {

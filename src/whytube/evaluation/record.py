@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from whytube.data.source import Source
     from whytube.evaluation.judge import Truth
-    from whytube.explainer.regions import Question, Regions
+    from whytube.search.question import Question, Regions
 
 KEPT = ("negative_class_accuracy.top1", "negative_class_accuracy.top3", "positive_drop", "concept_accuracy.top1")
 """Figures kept of every case, by the names they have in the record."""
@@ -40,11 +40,11 @@ def clip_records(
         a = int(question.positive[b])
         answers = []
         for n, negative in enumerate(question.negative[b].tolist()):
-            word = int(regions.attributes[b, n, 0])
+            word = int(regions.attribute_ids[b, n, 0])
             answers.append(
                 {
                     "negative": source.classes[negative],
-                    "word": source.attributes[word] if word >= 0 else None,
+                    "word": source.attribute_names[word] if word >= 0 else None,
                     **_span(regions.boxes[b, n, 0]),
                     "before": [plain(float(before[b, c])) for c in (a, negative)],
                     "after": [plain(float(masked[b, n, 0, c])) for c in (a, negative)],

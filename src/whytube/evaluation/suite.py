@@ -14,7 +14,7 @@ from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_pro
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
 from whytube.evaluation.summary import means_with_intervals, summarise
-from whytube.explainer.regions import Question
+from whytube.search.question import Question
 from whytube.tubes import FILLS
 from whytube.versions import provenance
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
-    from whytube.explainer.regions import Method
+    from whytube.search.question import Method
 
 JUDGING_FILLS = ("mean", "blur", "freeze")
 """What regions are masked with. The paper's is "zero"; add it to compare to the letter."""
@@ -128,7 +128,7 @@ def _ask(classifier: VideoClassifier, source: Source, batch: ClipBatch, negative
     found = getattr(batch, "boxes", None)
     question = Question(batch.clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives], found)
     tracks = found if found is not None else [{}] * len(batch.clips)
-    boxes, known = annotated_boxes(tracks, source.attributes, frames=batch.clips.shape[2])
+    boxes, known = annotated_boxes(tracks, source.attribute_names, frames=batch.clips.shape[2])
     acting, _ = annotated_boxes(tracks, (ACTOR,), frames=batch.clips.shape[2])
     device = batch.clips.device
     known_boxes = (boxes.to(device), known.to(device), acting[:, 0].to(device))

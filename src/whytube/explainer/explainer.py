@@ -11,9 +11,9 @@ from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
 from whytube.explainer.forms import Forms
 from whytube.explainer.objective import find_objective
-from whytube.explainer.regions import Question, Regions, listed, padded
 from whytube.explainer.scores import Scores
-from whytube.explainer.verify import log_odds, masked_logits
+from whytube.search.question import Question, Regions, listed, padded
+from whytube.search.verify import log_odds, masked_logits
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NEARLY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """Explains `classifier` in the words of `attributes`.
+    """Explains `classifier` in the words of `attribute_names`.
 
     table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
     also decides how a question is answered: those that `verify` compare their candidates with the classifier.
@@ -33,12 +33,12 @@ class Explainer:
 
     classifier: VideoClassifier
     scores: Scores
-    attributes: tuple[str, ...]
+    attribute_names: tuple[str, ...]
     table: torch.Tensor
     objective: str
 
     def __post_init__(self) -> None:
-        expected = (len(self.classes), len(self.attributes))
+        expected = (len(self.classes), len(self.attribute_names))
         if self.table.shape != expected or self.table.dtype != torch.bool:
             raise fail("table", f"bool of shape {expected}", f"{self.table.dtype} of shape {shape_of(self.table)}")
         found = tuple(len(weights[0]) for weights in (self.scores.class_weights, self.scores.attribute_weights))
@@ -92,7 +92,7 @@ class Explainer:
     def _ranked(self, question: Question, maps: tuple[torch.Tensor, ...], b: int, k: int) -> Regions:
         """Eq. (9): the best tube of every attribute, ranked by its score (the sigmoid is monotonous, and saturates)."""
         own = tuple(h[b : b + 1] for h in maps)
-        every = torch.arange(len(self.attributes), device=question.clips.device)[None]
+        every = torch.arange(len(self.attribute_names), device=question.clips.device)[None]
         volumes = self.scores.class_volumes(own, every)  # (1, C, S, K, T, H, W)
         path = max_subpath_difference(volumes, question.positive[b : b + 1], question.negative[b : b + 1])
         return self._top(path, every[0], k)
@@ -164,6 +164,6 @@ def _stacked(parts: list[Regions]) -> Regions:
     """Join the answers of single clips."""
     return Regions(
         torch.cat([p.boxes for p in parts]),
-        torch.cat([p.attributes for p in parts]),
+        torch.cat([p.attribute_ids for p in parts]),
         torch.cat([p.scores for p in parts]),
     )

@@ -28,7 +28,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 from torch.utils.checkpoint import checkpoint
 
 from whytube.checks import unknown_name
-from whytube.explainer.regions import listed
+from whytube.search.question import listed
 from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference, other_classes
 
 if TYPE_CHECKING:

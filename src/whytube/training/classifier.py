@@ -13,9 +13,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from whytube.checks import check_int, fail
-from whytube.classifiers.checkpoint import save_classifier
 from whytube.data.source import Kept
 from whytube.errors import ModelError
+from whytube.models.classifier_file import save_classifier
 from whytube.training.augment import (
     crop_randomly,
     erase_randomly,
@@ -111,7 +111,7 @@ class _Run:
         if self.count == 0:
             raise fail("source", "one with clips to train on", "none in its split 'train'")
         self.flip = recipe.flip
-        sided = sided_words((*source.classes, *source.attributes))
+        sided = sided_words((*source.classes, *source.attribute_names))
         if sided and recipe.flip:
             self.flip = 0.0
             self.history.notes.append(f"no clip was mirrored: {', '.join(map(repr, sided))} would become wrong")

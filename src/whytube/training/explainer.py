@@ -13,9 +13,9 @@ import torch
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.checkpoint import fingerprint, save_explainer
 from whytube.explainer.explainer import Explainer, build_scores
 from whytube.explainer.objective import find_objective, loss_terms
+from whytube.models.explainer_file import fingerprint, save_explainer
 from whytube.training.classifier import batch_indices
 from whytube.training.history import History, Record
 from whytube.training.recipe import Recipe
@@ -84,7 +84,7 @@ def fit_explainer(
             run.save(folder)
         if progress is not None:
             progress(record)
-    explainer = Explainer(classifier, run.scores.eval(), tuple(source.attributes), source.table, objective)
+    explainer = Explainer(classifier, run.scores.eval(), tuple(source.attribute_names), source.table, objective)
     if folder is not None:
         metrics = {"loss": run.history.records[-1].loss}
         path = folder / "explainer.safetensors"
@@ -111,7 +111,7 @@ class _Run:
         if recipe.distinct is not None:
             count = recipe.distinct if available is None else min(recipe.distinct, available)
             self.source = Kept(source, "train", count, device=device)
-        self.scores = build_scores(classifier, len(source.attributes), seed=recipe.seed).to(device)
+        self.scores = build_scores(classifier, len(source.attribute_names), seed=recipe.seed).to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
         self.step, self.history = 0, History()
         self.count = self.source.count("train")

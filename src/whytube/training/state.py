@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.checkpoint import load_tensors, save_tensors
 from whytube.data.source import fingerprint
 from whytube.errors import ModelError
+from whytube.models.stored import load_tensors, save_tensors
 from whytube.training.history import History
 
 if TYPE_CHECKING:
@@ -89,5 +89,9 @@ def describe(model: VideoClassifier, source: Source, recipe: Recipe) -> dict[str
     """Return what must agree between the sittings of a run, as JSON gives it back."""
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
     settings = {f"model's {name}": value for name, value in model.settings.items()}
-    known = {"architecture": model.architecture, "classes": list(model.classes), "attributes": list(source.attributes)}
+    known = {
+        "architecture": model.architecture,
+        "classes": list(model.classes),
+        "attributes": list(source.attribute_names),
+    }
     return plain | known | settings | {"data's fingerprint": fingerprint(source)}

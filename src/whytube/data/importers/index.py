@@ -116,7 +116,7 @@ def write_index(
     entries = sorted(hold_out(entries, val), key=lambda entry: (entry.label, entry.name))
     with whole_folder(out, error=DataError) as folder:
         write_rows(folder / MANIFEST, _manifest_rows(entries, Path(out), relative=relative))
-        write_rows(folder / CLASS_FILE, class_rows(table.classes, table.attributes, table.values))
+        write_rows(folder / CLASS_FILE, class_rows(table.classes, table.attribute_names, table.values))
         if any(entry.boxes for entry in entries):
             write_rows(folder / BOX_FILE, _box_rows(entries))
     counts = Counter(entry.split for entry in entries)

@@ -164,7 +164,7 @@ def _corners(box: list[float]) -> tuple[float, float, float, float]:
 def _attribute_boxes(parts: _Parts, label: str, table: AttributeTable) -> dict[str, Tube]:
     """One box per frame around all parts that show an attribute which the class has."""
     boxes = {}
-    for word, has in zip(table.attributes, table.row(label).tolist(), strict=True):
+    for word, has in zip(table.attribute_names, table.row(label).tolist(), strict=True):
         shown = [
             (frame, labels[part])
             for frame, labels in parts.items()

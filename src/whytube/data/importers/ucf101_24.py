@@ -14,11 +14,11 @@ import numpy as np
 from whytube import checks
 from whytube.data.importers.index import Entry, read_list, videos_under, without_ending, write_index
 from whytube.data.importers.mat import read_mat
+from whytube.data.importers.unpickling import load_arrays
 from whytube.data.source import ACTOR
 from whytube.data.tables import read_table
 from whytube.errors import DataError
 from whytube.tubes import Tube, enclosing_tube
-from whytube.unpickling import load_arrays
 
 if TYPE_CHECKING:
     import os

@@ -55,9 +55,9 @@ def read_attributes(
     else:
         _check_classes(path, table, videos, problems)
         for word in words:
-            if word not in table.attributes:
-                problems.error(own_path, problems.unknown("attribute", word, table.attributes), 1)
-    if ACTOR in table.attributes:
+            if word not in table.attribute_names:
+                problems.error(own_path, problems.unknown("attribute", word, table.attribute_names), 1)
+    if ACTOR in table.attribute_names:
         text = f"{ACTOR!r} is the name of the actor's boxes in {BOX_FILE}. Call the attribute something else"
         problems.error(path if path.is_file() else own_path, text, 1)
     return table, _rows(table, videos, flags)
@@ -75,7 +75,9 @@ def _check_classes(path: Path, table: AttributeTable, videos: list[Video], probl
         some = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
         problems.warn(path, f"{len(unused)} of {len(table.classes)} classes have no videos: {some}")
     nowhere = [
-        word for word, any_class in zip(table.attributes, table.values.any(0).tolist(), strict=True) if not any_class
+        word
+        for word, any_class in zip(table.attribute_names, table.values.any(0).tolist(), strict=True)
+        if not any_class
     ]
     if nowhere:
         problems.warn(path, f"no class has the attribute{'s' * (len(nowhere) > 1)} {', '.join(map(repr, nowhere))}")
@@ -121,7 +123,7 @@ def _majority(
 
 
 def _rows(table: AttributeTable, videos: list[Video], flags: dict[str, dict[str, bool]]) -> dict[str, torch.Tensor]:
-    place = {word: s for s, word in enumerate(table.attributes)}
+    place = {word: s for s, word in enumerate(table.attribute_names)}
     rows = {}
     for video in videos:
         if video.label in table.classes:

@@ -52,7 +52,7 @@ class Dataset:
 
     folder: Path
     classes: tuple[str, ...]
-    attributes: tuple[str, ...]
+    attribute_names: tuple[str, ...]
     table: torch.Tensor = field(repr=False)
     videos: tuple[Item, ...] = field(repr=False)
 
@@ -111,7 +111,7 @@ def index(problems: Problems) -> tuple[Dataset, dict[str, dict[str, Track]]]:
         raise DataError(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     names = Names(videos)
     table, rows = read_attributes(folder, videos, names, problems)
-    tracks = read_boxes(folder, names, table.attributes, problems)
+    tracks = read_boxes(folder, names, table.attribute_names, problems)
     items = tuple(
         Item(
             name=video.name,
@@ -124,7 +124,7 @@ def index(problems: Problems) -> tuple[Dataset, dict[str, dict[str, Track]]]:
         for video in videos
         if video.name in rows
     )
-    dataset = Dataset(folder, table.classes, table.attributes, table.values, items)
+    dataset = Dataset(folder, table.classes, table.attribute_names, table.values, items)
     _check_boxed_attributes(dataset, tracks, problems)
     return dataset, tracks
 
@@ -132,7 +132,7 @@ def index(problems: Problems) -> tuple[Dataset, dict[str, dict[str, Track]]]:
 def _check_boxed_attributes(dataset: Dataset, tracks: dict[str, dict[str, Track]], problems: Problems) -> None:
     for item in dataset.videos:
         for word, track in tracks.get(item.name, {}).items():
-            if word != ACTOR and not item.attributes[dataset.attributes.index(word)]:
+            if word != ACTOR and not item.attributes[dataset.attribute_names.index(word)]:
                 text = f"{item.name!r} has boxes of {word!r} but not the attribute. Is its row right?"
                 problems.warn(dataset.folder / BOX_FILE, text, int(track.lines.min()))
 

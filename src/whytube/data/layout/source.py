@@ -100,9 +100,9 @@ class FolderSource:
         return self.dataset.classes
 
     @property
-    def attributes(self) -> tuple[str, ...]:
+    def attribute_names(self) -> tuple[str, ...]:
         """The S attributes."""
-        return self.dataset.attributes
+        return self.dataset.attribute_names
 
     @property
     def table(self) -> torch.Tensor:

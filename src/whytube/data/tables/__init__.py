@@ -42,7 +42,7 @@ class AttributeTable:
     """
 
     classes: tuple[str, ...]
-    attributes: tuple[str, ...]
+    attribute_names: tuple[str, ...]
     values: torch.Tensor = field(repr=False)
     notes: Mapping[str, str] = field(default_factory=dict, repr=False)
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -50,7 +50,7 @@ class AttributeTable:
 
     def __post_init__(self) -> None:
         checks.check_tensor(self.values, "values", "(C, S)", ndim=2, floating=False)
-        expected = (len(self.classes), len(self.attributes))
+        expected = (len(self.classes), len(self.attribute_names))
         if self.values.shape != expected or self.values.dtype != torch.bool:
             got = f"{self.values.dtype} of shape {checks.shape_of(self.values)}"
             raise checks.fail("values", f"bool of shape {expected}, classes x attributes", got)
@@ -72,7 +72,7 @@ def read_table(name_or_path: str | os.PathLike[str]) -> AttributeTable:
         >>> table = read_table("olympic_sports")
         >>> tuple(table.values.shape)
         (16, 40)
-        >>> [word for word, yes in zip(table.attributes, table.row("snatch")) if yes][-1]
+        >>> [word for word, yes in zip(table.attribute_names, table.row("snatch")) if yes][-1]
         'Open Arm Lift'
     """
     shipped = isinstance(name_or_path, str) and name_or_path in TABLES
@@ -86,12 +86,12 @@ def read_table(name_or_path: str | os.PathLike[str]) -> AttributeTable:
     notes, parts = _read_notes(path, problems), _read_parts(path, problems)
     if table is not None:
         for word in parts:
-            if word not in table.attributes:
-                problems.error(_beside(path, "parts"), problems.unknown("attribute", word, table.attributes))
+            if word not in table.attribute_names:
+                problems.error(_beside(path, "parts"), problems.unknown("attribute", word, table.attribute_names))
     problems.raise_errors(f"the table {path}")
     assert table is not None
     return AttributeTable(
-        table.classes, table.attributes, table.values, notes=notes, parts=parts, about=notes.pop(WHOLE, "")
+        table.classes, table.attribute_names, table.values, notes=notes, parts=parts, about=notes.pop(WHOLE, "")
     )
 
 

@@ -71,7 +71,7 @@ class World:
         return vocabulary.CLASSES
 
     @property
-    def attributes(self) -> tuple[str, ...]:
+    def attribute_names(self) -> tuple[str, ...]:
         """The S attributes: objects, motions, coats and poses."""
         return vocabulary.ATTRIBUTES
 

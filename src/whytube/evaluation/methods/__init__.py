@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
-    from whytube.explainer.regions import Method
+    from whytube.search.question import Method
 
 __all__ = [
     "CONTROLS",
@@ -40,11 +40,11 @@ __all__ = [
 ]
 
 METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method]] = {
-    "centre": lambda _, source, seed: Centre(source.attributes, seed=seed),
+    "centre": lambda _, source, seed: Centre(source.attribute_names, seed=seed),
     "random-tube": lambda _, source, seed: RandomTube(source.table, seed=seed),
-    "detector-box": lambda _, source, seed: DetectorBox(source.attributes, seed=seed),
+    "detector-box": lambda _, source, seed: DetectorBox(source.attribute_names, seed=seed),
     "grad-cam": lambda classifier, source, seed: GradCam(classifier, source.table, seed=seed),
-    "true-box": lambda _, source, seed: TrueBox(source.attributes, source.table, seed=seed),
+    "true-box": lambda _, source, seed: TrueBox(source.attribute_names, source.table, seed=seed),
 }
 """Methods that need no training, by name: (classifier, source, seed) -> Method."""
 
@@ -53,7 +53,7 @@ CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = 
     "random-tube": lambda like, _, source, seed: RandomTube(source.table, like=like, seed=seed),
     "random-verified": lambda like, classifier, source, seed: RandomVerified(classifier, source.table, like, seed=seed),
     "random-attribute": lambda like, _, source, seed: RandomWord(like, source.table, seed=seed),
-    "shuffled-attributes": lambda like, _, source, seed: ShuffledWords(like, len(source.attributes), seed=seed),
+    "shuffled-attributes": lambda like, _, source, seed: ShuffledWords(like, len(source.attribute_names), seed=seed),
 }
 """What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from whytube.explainer.regions import Regions
+from whytube.search.question import Regions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +45,6 @@ def as_regions(
         scores = -torch.arange(boxes.shape[2], device=boxes.device, dtype=torch.float32).expand(exists.shape)
     return Regions(
         boxes=torch.where(exists[..., None, None], boxes, 0).float(),
-        attributes=torch.where(exists, attributes, -1),
+        attribute_ids=torch.where(exists, attributes, -1),
         scores=torch.where(exists, scores, -torch.inf),
     )

@@ -15,7 +15,7 @@ from whytube.evaluation.metrics import annotated_boxes, separating_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whytube.explainer.regions import Question, Regions
+    from whytube.search.question import Question, Regions
 
 SIDE = 32 / 112
 """Of the centre box, as a share of the frame's shorter side: the paper's 32 x 32 of 112 x 112."""
@@ -25,10 +25,10 @@ SIDE = 32 / 112
 class Centre:
     """The middle of every frame with a random word: the paper's baseline on Olympic Sports.
 
-    attributes: the S words, of which only the number matters here.
+    attribute_names: the S words, of which only the number matters here.
     """
 
-    attributes: Sequence[str]
+    attribute_names: Sequence[str]
     side: float = SIDE
     seed: int = 0
     name: str = "centre"
@@ -37,7 +37,7 @@ class Centre:
         """Answer all negatives with the same tube and k words."""
         clips, negatives = question.clips, question.negative.shape[1]
         tube = _centre_box(clips.shape[-2:], self.side).to(clips.device)
-        every = torch.ones(len(clips), negatives, len(self.attributes), dtype=torch.bool, device=clips.device)
+        every = torch.ones(len(clips), negatives, len(self.attribute_names), dtype=torch.bool, device=clips.device)
         words = random_words(clip_chances(clips, self.name, self.seed), every, k)
         return as_regions(tube.expand(*words.shape, clips.shape[2], 4), words, words >= 0)
 
@@ -49,17 +49,17 @@ class DetectorBox:
     It is the actor's where the clip has one, else that of any attribute.
     """
 
-    attributes: Sequence[str]
+    attribute_names: Sequence[str]
     seed: int = 0
     name: str = "detector-box"
 
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer all negatives of a clip with the actor's box, or with boxes of its entities in random order."""
-        boxes, known = _known_boxes(question, self.attributes)
+        boxes, known = _known_boxes(question, self.attribute_names)
         actor, acted = _known_boxes(question, (ACTOR,))
         chances = clip_chances(question.clips, self.name, self.seed)
         chosen = random_words(chances, known[:, None], k).expand(-1, question.negative.shape[1], -1)
-        every = torch.ones(*question.negative.shape, len(self.attributes), dtype=torch.bool, device=known.device)
+        every = torch.ones(*question.negative.shape, len(self.attribute_names), dtype=torch.bool, device=known.device)
         words = random_words(chances, every, k)
         tubes = torch.where(acted[:, :, None, None, None], actor[:, :, None], _of_words(boxes, chosen))
         only_one = torch.arange(k, device=known.device) == 0
@@ -74,14 +74,14 @@ class TrueBox:
     table: (C, S) bool.
     """
 
-    attributes: Sequence[str]
+    attribute_names: Sequence[str]
     table: torch.Tensor
     seed: int = 0
     name: str = "true-box"
 
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the separating attributes in random order."""
-        boxes, known = _known_boxes(question, self.attributes)
+        boxes, known = _known_boxes(question, self.attribute_names)
         apart = separating_words(self.table.to(known.device), question.positive, question.negative)
         words = random_words(clip_chances(question.clips, self.name, self.seed), apart & known[:, None], k)
         return as_regions(_of_words(boxes, words), words, words >= 0)

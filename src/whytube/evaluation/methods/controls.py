@@ -16,8 +16,8 @@ import torch
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
 from whytube.evaluation.methods.baselines import SIDE
 from whytube.evaluation.metrics import separating_words
-from whytube.explainer.regions import Regions, padded
-from whytube.explainer.verify import log_odds, masked_logits
+from whytube.search.question import Regions, padded
+from whytube.search.verify import log_odds, masked_logits
 from whytube.tubes import random_tube
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.regions import Method, Question
+    from whytube.search.question import Method, Question
 
 
 class Remembered:
@@ -158,8 +158,8 @@ class ShuffledWords:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the same tubes and exchanged words."""
         regions = self.like(question, k)
-        other = self.exchange().to(regions.attributes.device)
-        words = torch.where(regions.attributes >= 0, other[regions.attributes.clamp_min(0)], -1)
+        other = self.exchange().to(regions.attribute_ids.device)
+        words = torch.where(regions.attribute_ids >= 0, other[regions.attribute_ids.clamp_min(0)], -1)
         return Regions(regions.boxes, words, regions.scores)
 
     def exchange(self) -> torch.Tensor:

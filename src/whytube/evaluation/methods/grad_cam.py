@@ -13,11 +13,11 @@ import torch
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
 from whytube.evaluation.methods.baselines import SIDE
 from whytube.evaluation.metrics import separating_words
-from whytube.explainer.contrast import BACKGROUND, GRID, box_tubes, contrastive_maps
+from whytube.search.contrast import BACKGROUND, GRID, box_tubes, contrastive_maps
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.regions import Question, Regions
+    from whytube.search.question import Question, Regions
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from studies.page import curves_table, number, read_results, table, with_interval
 from toy_squares import WORDS, Adder, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate, results_page
 from whytube.evaluation.methods import Centre, TrueBox
-from whytube.evaluation.page import curves_table, number, read_results, table, with_interval
 
 ROOT = Path(__file__).parent.parent
 

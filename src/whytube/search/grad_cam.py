@@ -1,4 +1,4 @@
-"""Unworded: explains any classifier by regions alone, with no training and no table of words."""
+"""GradCamRegions: explains any classifier by verified Grad-CAM tubes, with no training and no words."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.checks import check_int
-from whytube.explainer.contrast import box_tubes, contrastive_maps
-from whytube.explainer.regions import Regions, padded
-from whytube.explainer.verify import log_odds, masked_logits
+from whytube.search.contrast import box_tubes, contrastive_maps
+from whytube.search.question import Regions, padded
+from whytube.search.verify import log_odds, masked_logits
 from whytube.tubes import box_masks
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.regions import Question
+    from whytube.search.question import Question
 
 SIDES = (2 / 7, 3 / 7)
 """Of a square box, as shares of the frame's shorter side: those of the paper's smallest and largest coarse forms."""
@@ -28,7 +28,7 @@ SAME = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Unworded:
+class GradCamRegions:
     """Explains `classifier` by moving regions, each checked by masking it.
 
     Small and large, square, tall and wide boxes each propose their best tubes through the contrastive Grad-CAM map; the
@@ -36,14 +36,19 @@ class Unworded:
     """
 
     classifier: VideoClassifier
-    name: str = "unworded"
-    attributes: tuple[str, ...] = ()
+    name: str = "grad-cam-regions"
+    attribute_names: tuple[str, ...] = ()
     score_name: str = "log-odds of B"
 
     @property
     def device(self) -> torch.device:
         """Where it runs."""
         return self.classifier.device
+
+    def to(self, device: torch.device | str) -> GradCamRegions:
+        """Move the classifier; returns itself."""
+        self.classifier.to(device)
+        return self
 
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best tubes for every clip and negative class; none has a word."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.functional import conv2d, softplus
 
-from whytube.benchmark.measure import extra_bytes, milliseconds
+from benchmarks.measure import extra_bytes, milliseconds
 from whytube.errors import WhytubeError
 from whytube.explainer.forms import Forms
 from whytube.explainer.objective import class_term

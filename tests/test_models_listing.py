@@ -4,12 +4,14 @@ import sys
 
 import pytest
 import torch
-
 from whytube.cache import cached_weights
-from whytube.classifiers import I3D, checkpoint, load_backbone, save_classifier
-from whytube.errors import ModelError
 from whytube.weights import PULLABLE, describe, list_models, listing
 from whytube.weights.i3d_kinetics import BRANCHES, CLASS_LAYER, convert_i3d
+
+from whytube.classifiers import I3D
+from whytube.errors import ModelError
+from whytube.models import classifier_file as checkpoint
+from whytube.models import load_backbone, save_classifier
 
 
 @pytest.fixture(autouse=True)

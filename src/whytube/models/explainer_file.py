@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.checkpoint import load_tensors, save_tensors
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer, build_scores
 from whytube.explainer.objective import find_objective
+from whytube.models.stored import load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +37,7 @@ def save_explainer(
         "objective": explainer.objective,
         "classifier": fingerprint(explainer.classifier),
         "classes": list(explainer.classes),
-        "attributes": list(explainer.attributes),
+        "attributes": list(explainer.attribute_names),
         "table": explainer.table.int().tolist(),
         "recipe": None if recipe is None else dict(recipe),
         "metrics": dict(metrics or {}),

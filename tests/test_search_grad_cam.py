@@ -7,25 +7,25 @@ import torch
 
 from toy_squares import LEFT, RIGHT, Adder, Squares, ask
 from whytube.errors import ArgumentError
-from whytube.explainer.explain import explain
-from whytube.explainer.unworded import SAME, Unworded
-from whytube.explainer.verify import VERIFYING_FILL
+from whytube.explain import explain
 from whytube.report import overlay_video, write_report
+from whytube.search.grad_cam import SAME, GradCamRegions
+from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import box_masks, erase
 from whytube.video import Clip, write_video
 
 
 def test_the_region_that_makes_the_difference_comes_first():
     question, _ = ask(3)
-    regions = Unworded(Adder().eval())(question, 2)
+    regions = GradCamRegions(Adder().eval())(question, 2)
     assert regions.boxes.shape == (3, 2, 2, 4, 4)
-    assert (regions.attributes == -1).all()
+    assert (regions.attribute_ids == -1).all()
     centre = (regions.boxes[:, :, 0, :, 0] + regions.boxes[:, :, 0, :, 2]) / 2
     there = regions.boxes[:, :, 0, :, 2] > 0
     assert there.any(-1).all()
     assert (centre[there] - (LEFT + 4)).abs().max() < 5, "the bright square at the left makes all three classes"
     asked = replace(question, positive=torch.tensor([1, 2, 0]), negative=question.positive[:, None])
-    other = Unworded(Adder().eval())(asked, 1).boxes[:, 0, 0]
+    other = GradCamRegions(Adder().eval())(asked, 1).boxes[:, 0, 0]
     shown = other[other[..., 2] > 0]
     assert ((shown[:, 0] + shown[:, 2]) / 2 - (RIGHT + 4)).abs().max() < 5, "the dim one speaks for the next class"
 
@@ -33,7 +33,7 @@ def test_the_region_that_makes_the_difference_comes_first():
 def test_scores_are_the_rise_of_the_log_odds_once_masked():
     question, _ = ask(2)
     model = Adder().eval()
-    regions = Unworded(model)(question, 3)
+    regions = GradCamRegions(model)(question, 3)
     for b, n, r in torch.isfinite(regions.scores).nonzero().tolist():
         mask = box_masks(regions.boxes[b, n, r], model.size)[None]
         other = question.negative[b, n]
@@ -47,7 +47,7 @@ def test_scores_are_the_rise_of_the_log_odds_once_masked():
 
 def test_answers_do_not_repeat_each_other():
     question, _ = ask(2)
-    regions = Unworded(Adder().eval())(question, 12)
+    regions = GradCamRegions(Adder().eval())(question, 12)
     for b in range(2):
         for n in range(2):
             masks = box_masks(regions.boxes[b, n], (32, 32)).flatten(1)[torch.isfinite(regions.scores[b, n])].float()
@@ -65,7 +65,7 @@ def video(tmp_path):
 
 def test_from_file_to_page_without_a_word(video, tmp_path):
     explanation = explain(video, Adder().train(), why_not="plain", k=2)
-    assert explanation.settings["objective"] == "unworded"
+    assert explanation.settings["objective"] == "grad-cam-regions"
     assert explanation.reasons[0].moved
     count = sum(bool(reason.moved) for reason in explanation.reasons)
     said = "the marked region" if count == 1 else f"the {count} marked regions"

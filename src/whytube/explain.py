@@ -1,26 +1,22 @@
-"""explain(): a video in, an Explanation out; and models by name."""
+"""explain(): a video and a model in, an Explanation out."""
 
 from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from whytube.checks import check_choice, check_int, check_tensor, fail, unknown_name
-from whytube.classifiers.base import VideoClassifier, evaluating
-from whytube.classifiers.checkpoint import SHIPPED, is_pulled, load_classifier
-from whytube.errors import ArgumentError, Code, ModelError
-from whytube.explainer.checkpoint import load_explainer
-from whytube.explainer.explainer import Explainer
-from whytube.explainer.regions import Question, Regions
-from whytube.explainer.unworded import Unworded
-from whytube.explainer.verify import masked_logits
+from whytube.checks import check_choice, check_int, check_tensor, fail
+from whytube.classifiers.base import evaluating
+from whytube.errors import ArgumentError, Code
 from whytube.explanation import Explanation
+from whytube.models.find import load_model
 from whytube.reason import Evidence, Reason
+from whytube.search.question import Question, Regions
+from whytube.search.verify import masked_logits
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
 from whytube.video import Clip, probe, read_clip
@@ -29,30 +25,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-
-def load_model(name_or_folder: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Explainer:
-    """Load a classifier with its explainer: a shipped model by name, or a folder that holds the two files."""
-    folder = Path(name_or_folder)
-    known = sorted(path.name for path in SHIPPED.iterdir() if path.is_dir()) if SHIPPED.is_dir() else []
-    if len(folder.parts) == 1 and folder.name in known:
-        folder = SHIPPED / folder.name
-    elif folder.is_file():
-        raise ModelError(
-            f"cannot read model {folder}: expected a folder with classifier.safetensors and explainer.safetensors, "
-            "got a file. A network of your own is given as FILE.py:NAME, see docs/your_own_model.md"
-        )
-    elif not folder.is_dir():
-        if len(folder.parts) == 1 and not folder.suffix:
-            raise unknown_name("model", str(name_or_folder), known)
-        raise ModelError(f"cannot read model {folder}: there is no such folder")
-    classifier = load_classifier(folder / "classifier.safetensors").for_inference()
-    explainer = load_explainer(folder / "explainer.safetensors", classifier)
-    return explainer.to(device)
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.models.find import Model
 
 
 def explain(
     video: str | os.PathLike[str] | Clip,
-    model: str | os.PathLike[str] | Explainer | VideoClassifier = "demo",
+    model: str | os.PathLike[str] | Model | VideoClassifier = "demo",
     *,
     why: str | None = None,
     why_not: str | None = None,
@@ -86,7 +65,7 @@ def explain(
 
 def explain_all(
     video: str | os.PathLike[str] | Clip,
-    model: str | os.PathLike[str] | Explainer | VideoClassifier = "demo",
+    model: str | os.PathLike[str] | Model | VideoClassifier = "demo",
     *,
     why: str | None = None,
     k: int = 2,
@@ -105,7 +84,7 @@ def explain_all(
 
 def _explanations(
     video: str | os.PathLike[str] | Clip,
-    model: str | os.PathLike[str] | Explainer | VideoClassifier,
+    model: str | os.PathLike[str] | Model | VideoClassifier,
     *,
     why: str | None,
     why_not: str | None,
@@ -120,7 +99,7 @@ def _explanations(
     for fill in fills:
         check_choice(fill, "fills", FILLS)
     clock = _Clock()
-    explainer = _explainer(model)
+    explainer = load_model(model)
     classifier = explainer.classifier
     clock("load model")
     info = None
@@ -172,17 +151,6 @@ def _explanations(
     )
 
 
-def _explainer(model: str | os.PathLike[str] | Explainer | VideoClassifier) -> Explainer | Unworded:
-    """Find what explains."""
-    if isinstance(model, Explainer):
-        return model
-    if isinstance(model, VideoClassifier):
-        return Unworded(model)
-    if isinstance(model, torch.nn.Module):
-        raise fail("model", "a VideoClassifier: see whytube.wrap", f"a bare {type(model).__name__}")
-    return Unworded(load_classifier(model).for_inference()) if is_pulled(model) else load_model(model)
-
-
 def _classes(
     classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None, *, every: bool
 ) -> tuple[int, list[int]]:
@@ -205,7 +173,7 @@ def _classes(
 
 
 def _reasons(
-    explainer: Explainer | Unworded,
+    explainer: Model,
     clip: Clip,
     question: Question,
     regions: Regions,
@@ -216,10 +184,10 @@ def _reasons(
     pair = torch.cat([question.positive, question.negative[0, n : n + 1]])
     before = question.features.logits[0].softmax(0)[pair].tolist()
     told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
-    words, scores = regions.attributes[0, n].tolist(), regions.scores[0, n].tolist()
+    words, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
     return tuple(
         Reason(
-            attribute=explainer.attributes[words[r]] if words[r] >= 0 else "",
+            attribute=explainer.attribute_names[words[r]] if words[r] >= 0 else "",
             score=scores[r],
             tube=_tube(regions.boxes[0, n, r], clip),
             evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),

@@ -23,7 +23,7 @@ def pool(files: Files, json_file: JsonFile = None, overwrite: Overwrite = False)
 
     Example: `whytube results pool seed0.json seed1.json seed2.json --json results/world.json`
     """
-    from whytube.demo import print_results
+    from whytube.cli.demo import print_results
     from whytube.evaluation.intervals import over_seeds
 
     require_new(json_file, overwrite=overwrite)
@@ -42,7 +42,7 @@ def curves(
 
     Example: `whytube results curves ours=ours.json paper=paper.json --json curves.json`
     """
-    from whytube.evaluation.page import curves_table
+    from studies.page import curves_table
 
     require_new(json_file, overwrite=overwrite)
     found: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def page(
 
     Example: `whytube results page results --out docs/results.md`
     """
-    from whytube.evaluation.page import read_results, results_page
+    from studies.page import read_results, results_page
 
     require_new(out, overwrite=overwrite)
     found = read_results(folder)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from whytube.data.importers.unpickling import load_arrays
 from whytube.errors import DataError
-from whytube.unpickling import load_arrays
 
 UCF = Path(__file__).parent.parent.parent / "shared" / "data" / "ucf101_24" / "corrected_boxes.pkl"
 

@@ -5,10 +5,10 @@ import torch
 
 from toy_explainer import tiny_classifier, tiny_explainer
 from toy_source import Tints
-from whytube.checkpoint import load_tensors, read_header, save_tensors
-from whytube.classifiers import save_classifier
 from whytube.errors import ModelError
-from whytube.explainer.checkpoint import KIND, load_explainer, save_explainer
+from whytube.models import save_classifier
+from whytube.models.explainer_file import KIND, load_explainer, save_explainer
+from whytube.models.stored import load_tensors, read_header, save_tensors
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_loaded_explainer_answers_the_same(explainer, path):
     loaded = load_explainer(path, explainer.classifier)
     assert loaded.classifier is explainer.classifier
     assert loaded.classes == Tints.classes
-    assert loaded.attributes == explainer.attributes
+    assert loaded.attribute_names == explainer.attribute_names
     assert loaded.objective == loaded.name == "two-sided"
     assert torch.equal(loaded.table, explainer.table)
     assert not loaded.scores.training
@@ -51,7 +51,7 @@ def test_a_file_from_before_recipes_were_kept_is_read(explainer, path):
     tensors, header = load_tensors(path, kind=KIND)
     del header["recipe"]
     save_tensors(path, tensors, header, kind=KIND)
-    assert load_explainer(path, explainer.classifier).attributes == explainer.attributes
+    assert load_explainer(path, explainer.classifier).attributes == explainer.attribute_names
 
 
 def test_another_classifier_is_refused(path):

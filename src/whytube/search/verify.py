@@ -12,7 +12,7 @@ from whytube.tubes import box_masks, erase
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.explainer.regions import Question
+    from whytube.search.question import Question
 
 VERIFYING_FILL = "zero"
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""

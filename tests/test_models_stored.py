@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from whytube.checkpoint import load_tensors, read_header, save_tensors
 from whytube.errors import ArgumentError, ModelError
+from whytube.models.stored import load_tensors, read_header, save_tensors
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "count": torch.tensor(3), "half": torch.ones(2, dtype=torch.bfloat16)}
 
@@ -38,7 +38,7 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
     def broken(*_args, **_kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("whytube.checkpoint.save_file", broken)
+    monkeypatch.setattr("whytube.models.stored.save_file", broken)
     with pytest.raises(ModelError, match="no space left"):
         save_tensors(path, {}, {}, kind="k")
     assert load_tensors(path, kind="k")[0].keys() == TENSORS.keys()

@@ -40,12 +40,12 @@ class Regions:
 
     Attributes:
         boxes: (B, N, k, T, 4) x1, y1, x2, y2 in pixels of the clip; zeros where the tube does not exist at that step.
-        attributes: (B, N, k) attribute indices, -1 for a region without a word.
+        attribute_ids: (B, N, k) attribute indices, -1 for a region without a word.
         scores: (B, N, k), descending; comparable within one clip and negative only.
     """
 
     boxes: torch.Tensor
-    attributes: torch.Tensor
+    attribute_ids: torch.Tensor
     scores: torch.Tensor
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from whytube.classifiers.catalogue import build_classifier
-from whytube.classifiers.checkpoint import save_classifier
+from whytube.models import build_classifier, load_model, save_classifier
 from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
-from whytube.explainer.explain import explain, load_model
+from whytube.explain import explain
 from whytube.files import write_whole
 from whytube.report import overlay_video, write_report
 from whytube.training.classifier import fit_classifier
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     import torch
     from rich.console import Console
 
-    from whytube.explainer.explainer import Explainer
-    from whytube.explanation import Explanation
+        from whytube.explanation import Explanation
+    from whytube.models.find import Model
 
 SHOWN = 6
 FPS = 8.0
@@ -67,7 +66,7 @@ def run_demo(
     return results
 
 
-def train_demo(folder: Path, *, seed: int, device: torch.device, console: Console) -> Explainer:
+def train_demo(folder: Path, *, seed: int, device: torch.device, console: Console) -> Model:
     """Train the small classifier and its explainer from nothing, as the shipped ones were but for less time."""
     folder.mkdir(parents=True, exist_ok=True)
     world = World(size=64, seed=seed)
@@ -100,7 +99,7 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
     return load_model(folder, device=device)
 
 
-def measure(explainer: Explainer, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:
+def measure(explainer: Model, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:
     """Evaluate the explainer beside its baselines on test clips."""
     ours = Remembered(explainer)
     names = ["grad-cam", "centre", "true-box", "random-tube"]
@@ -111,7 +110,7 @@ def measure(explainer: Explainer, world: World, *, count: int, seed: int, device
 
 
 def _explain_one(
-    world: World, explainer: Explainer, index: int, out: Path, console: Console
+    world: World, explainer: Model, index: int, out: Path, console: Console
 ) -> tuple[Explanation, Path]:
     """Write a test clip as a video, explain it from the file, and draw the answer."""
     clip = world.batch("test", [index]).clips[0]

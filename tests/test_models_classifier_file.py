@@ -1,11 +1,13 @@
 import pytest
 import torch
-
 from whytube.cache import cached_weights
-from whytube.checkpoint import load_tensors, save_tensors
-from whytube.classifiers import C3DResNet, checkpoint, load_backbone, load_classifier, read_card, save_classifier
+
+from whytube.classifiers import C3DResNet
 from whytube.errors import ModelError
-from whytube.explainer.checkpoint import fingerprint
+from whytube.models import classifier_file as checkpoint
+from whytube.models import load_backbone, load_classifier, read_card, save_classifier
+from whytube.models.explainer_file import fingerprint
+from whytube.models.stored import load_tensors, save_tensors
 
 
 @pytest.fixture

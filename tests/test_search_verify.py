@@ -5,7 +5,7 @@ import torch
 
 from toy_squares import Adder, ask
 from whytube.explainer import verify
-from whytube.explainer.verify import VERIFYING_FILL, log_odds, masked_logits
+from whytube.search.verify import VERIFYING_FILL, log_odds, masked_logits
 from whytube.tubes import FILLS, box_masks, erase
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.functional import max_pool2d, relu
 
-from whytube.benchmark.measure import device_milliseconds, extra_bytes, milliseconds
+from benchmarks.measure import device_milliseconds, extra_bytes, milliseconds
 from whytube.errors import WhytubeError
 from whytube.subpath import (
     backend_for,

@@ -1,1 +1,0 @@
-"""Programs that measure: each prints a table and writes JSON with its provenance."""

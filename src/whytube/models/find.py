@@ -1,0 +1,124 @@
+"""What a name stands for: a shipped model, a folder or file of a trained one, or FILE.py:NAME of the user's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+
+from whytube.checks import fail, unknown_name
+from whytube.classifiers.base import VideoClassifier
+from whytube.errors import ModelError, WhytubeError
+from whytube.explainer.explainer import Explainer
+from whytube.models.classifier_file import find_weights, load_classifier, read_card, shipped_names
+from whytube.models.explainer_file import load_explainer
+from whytube.search.grad_cam import GradCamRegions
+
+if TYPE_CHECKING:
+    import os
+    from types import ModuleType
+
+Model: TypeAlias = Explainer | GradCamRegions
+"""What answers questions about a classifier: in words, or by regions alone."""
+
+
+def load_model(
+    model: str | os.PathLike[str] | Model | VideoClassifier,
+    *,
+    device: torch.device | str | None = None,
+) -> Model:
+    """Find a classifier with what explains it.
+
+    Args:
+        model: the name of a shipped model; a folder with classifier.safetensors and, for words, explainer.safetensors;
+            the file of a classifier; FILE.py:NAME, an object or a function of a Python file, which is run; or a
+            classifier or explainer itself. A classifier without words is explained by regions.
+        device: where to move it; by default it stays where it is.
+    """
+    if isinstance(model, str) and model.rpartition(":")[0].endswith(".py"):
+        model = _run_own_file(model)
+    if isinstance(model, torch.nn.Module) and not isinstance(model, VideoClassifier):
+        raise fail("model", "a VideoClassifier: see whytube.wrap", f"a bare {type(model).__name__}")
+    if isinstance(model, VideoClassifier):
+        model = GradCamRegions(model)
+    elif not isinstance(model, Model):
+        model = _read(find_weights(model))
+    return model if device is None else model.to(device)
+
+
+def _read(path: Path) -> Model:
+    """Read a classifier's file, and the explainer beside it where there is one."""
+    classifier = load_classifier(path).for_inference()
+    words = path.with_name("explainer.safetensors")
+    return load_explainer(words, classifier) if words.exists() else GradCamRegions(classifier)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A row of `whytube models list`; size: bytes on disk; accuracy: on its test clips, where its card says so."""
+
+    name: str
+    architecture: str
+    classes: int
+    explains: str
+    size: int
+    accuracy: float | None
+
+
+def list_models() -> list[Listed]:
+    """Return the shipped models."""
+    rows = []
+    for name in shipped_names():
+        card, folder = read_card(name), find_weights(name).parent
+        files = {file.name: file.stat().st_size for file in folder.glob("*.safetensors")}
+        explains = "words and regions" if "explainer.safetensors" in files else "regions"
+        accuracy = card.metrics.get("test accuracy")
+        rows.append(Listed(name, card.architecture, len(card.classes), explains, sum(files.values()), accuracy))
+    return rows
+
+
+def _run_own_file(text: str) -> Model | VideoClassifier:
+    """Run FILE.py of FILE.py:NAME and take, or call, what stands in it under NAME."""
+    file, _, name = text.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise ModelError(f"cannot read {path}: there is no such file")
+    sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as when Python runs it
+    try:
+        module = _imported(path)
+        if not hasattr(module, name):
+            raise unknown_name("name in " + path.name, name, [key for key in vars(module) if not key.startswith("_")])
+        made = getattr(module, name)
+        if not isinstance(made, Explainer | VideoClassifier) and callable(made):
+            made = made()
+    except WhytubeError:
+        raise
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} (line {line.lineno} of {Path(line.filename).name})"
+        raise ModelError(f"{path} failed with {told}") from error
+    if not isinstance(made, Model | VideoClassifier):
+        expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
+        raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
+    return made
+
+
+def _imported(path: Path) -> ModuleType:
+    # Not over a module that is there already: a file called random.py must not become everybody's `random`.
+    name = f"own_{path.stem}" if path.stem in sys.modules else path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"cannot read {path}: expected a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: dataclasses look up the module of their annotations
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
