@@ -19,7 +19,7 @@ LEVELS = (
     ("search",),
     ("explainer",),
     ("models",),
-    ("explain",),
+    ("explaining",),
     ("data", "report"),
     ("training",),
     ("evaluation",),

@@ -55,7 +55,7 @@ def test_a_permuted_table_gives_every_class_the_words_of_another():
 
 def test_fingerprints_tell_data_apart():
     class Renamed(Tints):
-        attributes = ("reddish", "leafy")
+        attribute_names = ("reddish", "leafy")
 
     world = World(size=32)
     different = [Tints(), Tints(30), Renamed(), PermutedTable(Tints()), world, World(size=32, seed=1)]

@@ -4,7 +4,7 @@ import torch
 from rich.console import Console
 
 from whytube import demo
-from whytube.explain import load_model
+from whytube.explaining import load_model
 from whytube.models.presets import build_classifier
 from whytube.training.recipe import Recipe
 

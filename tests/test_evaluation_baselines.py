@@ -62,7 +62,7 @@ def test_detector_box_is_the_actors_where_there_is_one():
     assert (acted.boxes[0, :, 0].numpy() == actor).all()
     assert (acted.boxes[0, :, 1] == 0).all(), "a clip has one actor box"
     assert torch.equal(acted.boxes[1:], plain.boxes[1:]), "other clips keep the boxes of their attributes"
-    assert (acted.attributes[0, :, 0] >= 0).all()
+    assert (acted.attribute_ids[0, :, 0] >= 0).all()
 
 
 def test_boxes_are_needed():

@@ -59,7 +59,7 @@ def test_a_method_under_another_name_answers_the_same():
     regions = called(question, 2)
     assert called.name == "permuted"
     assert torch.equal(regions.boxes, own.boxes)
-    assert torch.equal(regions.attribute_ids, own.attributes)
+    assert torch.equal(regions.attribute_ids, own.attribute_ids)
 
 
 def test_random_words_leave_the_tube():
@@ -68,7 +68,7 @@ def test_random_words_leave_the_tube():
     assert torch.equal(regions.boxes, Short()(question, 2).boxes)
     assert Squares.table[question.positive][:, None].expand(3, 2, 4).gather(2, regions.attribute_ids[..., :1]).all()
     assert (regions.attribute_ids[..., 1] == -1).all(), "what does not exist has no word"
-    said = RandomWord(Centre(WORDS), Squares.table)(question, 4).attributes
+    said = RandomWord(Centre(WORDS), Squares.table)(question, 4).attribute_ids
     assert said.sort(-1).values.tolist() == [[[0, 1, 2, 3]] * 2] * 3
 
 
@@ -77,8 +77,8 @@ def test_shuffled_words_are_all_wrong():
     method = ShuffledWords(TrueBox(WORDS, Squares.table), len(WORDS), seed=1)
     true, said = TrueBox(WORDS, Squares.table)(question, 2), method(question, 2)
     assert torch.equal(true.boxes, said.boxes)
-    assert ((true.attributes == said.attributes) == (true.attributes == -1)).all()
-    assert (said.attributes[true.attributes >= 0] >= 0).all()
+    assert ((true.attribute_ids == said.attribute_ids) == (true.attribute_ids == -1)).all()
+    assert (said.attribute_ids[true.attribute_ids >= 0] >= 0).all()
 
 
 @pytest.mark.parametrize("count", [2, 3, 22])

@@ -10,8 +10,8 @@ from whytube.cache import cached_weights
 
 from toy_explainer import tiny_classifier, tiny_explainer
 from whytube.errors import ArgumentError, ModelError, VideoError
-from whytube.explain import explain, explain_all, load_model
 from whytube.explainer import explain as module
+from whytube.explaining import explain, explain_all, load_model
 from whytube.explanation import Explanation
 from whytube.models import save_classifier
 from whytube.models.explainer_file import save_explainer

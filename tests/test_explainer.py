@@ -25,7 +25,7 @@ def ask(explainer, positive=(0, 1, 2), negative=((1, 2), (2, 0), (0, 1)), clips=
 
 
 def same(first, second):
-    assert torch.equal(first.attributes, second.attributes)
+    assert torch.equal(first.attribute_ids, second.attribute_ids)
     torch.testing.assert_close(first.boxes, second.boxes)
     torch.testing.assert_close(first.scores, second.scores, rtol=1e-4, atol=1e-4)
 
@@ -79,7 +79,7 @@ def test_each_negative_has_its_own_answer(objective):
     explainer = tiny_explainer(objective)
     both = explainer(ask(explainer), 2)
     turned = explainer(ask(explainer, negative=((2, 1), (0, 2), (1, 0))), 2)
-    same(type(both)(both.boxes.flip(1), both.attributes.flip(1), both.scores.flip(1)), turned)
+    same(type(both)(both.boxes.flip(1), both.attribute_ids.flip(1), both.scores.flip(1)), turned)
     assert not torch.equal(both.scores[:, 0], both.scores[:, 1])
 
 
@@ -89,7 +89,9 @@ def test_the_answer_does_not_depend_on_the_batch(objective):
     together = explainer(ask(explainer), 3)
     for b, (positive, negative) in enumerate([(0, (1, 2)), (1, (2, 0)), (2, (0, 1))]):
         alone = explainer(ask(explainer, (positive,), (negative,), CLIPS[b : b + 1]), 3)
-        same(alone, type(alone)(together.boxes[b : b + 1], together.attributes[b : b + 1], together.scores[b : b + 1]))
+        same(
+            alone, type(alone)(together.boxes[b : b + 1], together.attribute_ids[b : b + 1], together.scores[b : b + 1])
+        )
 
 
 @torch.no_grad()

@@ -179,7 +179,7 @@ def test_a_short_name_that_fits_two_videos_is_refused(folder):
 def test_csv_files_may_carry_a_byte_order_mark_blanks_and_windows_line_ends(folder):
     text = "﻿" + ATTRIBUTES.replace(",", " , ").replace("\n", "\r\n\r\n")
     (folder / "attributes.csv").write_bytes(text.encode())
-    assert read_dataset(folder).attributes == ("with ball", "jumping", "indoor")
+    assert read_dataset(folder).attribute_names == ("with ball", "jumping", "indoor")
 
 
 def test_other_encodings_and_binary_files_are_refused(folder):

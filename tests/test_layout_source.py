@@ -22,7 +22,7 @@ def dataset(tmp_path_factory):
 
 def test_batches_have_the_shapes_and_names_of_the_world(dataset):
     world, source = World(size=32, frames=8), dataset.source(frames=8, size=(24, 40))
-    for name in ("classes", "attributes", "table"):
+    for name in ("classes", "attribute_names", "table"):
         assert type(getattr(source, name)) is type(getattr(world, name))
     ours, theirs = source.batch("train", [1, 0, 1]), world.batch("train", [1, 0, 1])
     for name in ("clips", "labels", "attributes"):

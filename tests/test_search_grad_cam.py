@@ -7,7 +7,7 @@ import torch
 
 from toy_squares import LEFT, RIGHT, Adder, Squares, ask
 from whytube.errors import ArgumentError
-from whytube.explain import explain
+from whytube.explaining import explain
 from whytube.report import overlay_video, write_report
 from whytube.search.grad_cam import SAME, GradCamRegions
 from whytube.search.verify import VERIFYING_FILL

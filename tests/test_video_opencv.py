@@ -8,7 +8,7 @@ from toy_explainer import tiny_explainer
 from video_files import make_video
 from whytube.data.world import World
 from whytube.errors import VideoError
-from whytube.explain import explain
+from whytube.explaining import explain
 from whytube.video import probe, read_clip, write_video
 from whytube.video import read as reading
 from whytube.video.opencv import probe_opencv, read_clip_opencv, stands_in

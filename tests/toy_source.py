@@ -9,7 +9,7 @@ class Tints:
     """Class "red" is brighter in red, "green" in green, "none" in nothing; `number` clips per split, or no end."""
 
     classes = ("red", "green", "none")
-    attributes = ("reddish", "greenish")
+    attribute_names = ("reddish", "greenish")
     table = torch.tensor([[1, 0], [0, 1], [0, 0]], dtype=torch.bool)
 
     def __init__(self, number=None, size=16, frames=2):

@@ -27,7 +27,7 @@ class Squares:
     """Clip i is of class i % 3: a bright square of its colour at the left, a dim one of the next at the right."""
 
     classes = ("red", "green", "blue", "plain")
-    attributes = WORDS
+    attribute_names = WORDS
     table = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 0, 1]], dtype=torch.bool)
 
     def __init__(self, number=None):

@@ -16,8 +16,8 @@ from whytube.subpath import (
 
 if TYPE_CHECKING:
     from whytube.classifiers.wrap import wrap
-    from whytube.explain import explain, explain_all
     from whytube.explainer.explainer import Explainer
+    from whytube.explaining import explain, explain_all
     from whytube.explanation import Explanation
     from whytube.models.find import load_model
 
@@ -45,8 +45,8 @@ __all__ = [
 _LATER = {
     "Explainer": "whytube.explainer.explainer",
     "Explanation": "whytube.explanation",
-    "explain": "whytube.explain",
-    "explain_all": "whytube.explain",
+    "explain": "whytube.explaining",
+    "explain_all": "whytube.explaining",
     "load_model": "whytube.models.find",
     "wrap": "whytube.classifiers.wrap",
 }

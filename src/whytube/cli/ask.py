@@ -57,8 +57,8 @@ def explain(
     With a network of your own: `whytube explain clip.mp4 --model my_model.py:build`, where `build` is a function (or an
     object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
-    from whytube.explain import explain as answer
-    from whytube.explain import explain_all
+    from whytube.explaining import explain as answer
+    from whytube.explaining import explain_all
     from whytube.models import load_model
 
     check_int(k, "k", 1)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from whytube.models import build_classifier, load_model, save_classifier
 from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
-from whytube.explain import explain
+from whytube.explaining import explain
 from whytube.files import write_whole
+from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
 from whytube.training.classifier import fit_classifier
 from whytube.training.evaluate import evaluate_classifier
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import torch
     from rich.console import Console
 
-        from whytube.explanation import Explanation
+    from whytube.explanation import Explanation
     from whytube.models.find import Model
 
 SHOWN = 6
@@ -109,9 +109,7 @@ def measure(explainer: Model, world: World, *, count: int, seed: int, device: to
     return results
 
 
-def _explain_one(
-    world: World, explainer: Model, index: int, out: Path, console: Console
-) -> tuple[Explanation, Path]:
+def _explain_one(world: World, explainer: Model, index: int, out: Path, console: Console) -> tuple[Explanation, Path]:
     """Write a test clip as a video, explain it from the file, and draw the answer."""
     clip = world.batch("test", [index]).clips[0]
     for folder in FOLDERS:

@@ -9,7 +9,6 @@ summary.py     figures of many cases -> means, intervals, curves
 intervals.py   bootstrap over clips, results over seeds
 """
 
-from studies.page import results_page
 from whytube.evaluation.intervals import over_seeds
 from whytube.evaluation.methods import METHODS, make_methods
 from whytube.evaluation.suite import evaluate

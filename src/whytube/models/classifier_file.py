@@ -121,7 +121,7 @@ def shipped_names() -> list[str]:
 
 
 def weights_fingerprint(path_or_name: str | os.PathLike[str]) -> str:
-    """SHA-256 of the names and values of a classifier's tensors, 16 digits of it; how the file was written is left out."""
+    """First 16 digits of the SHA-256 of the names and values of a classifier's tensors."""
     tensors, _ = load_tensors(find_weights(path_or_name), kind=KIND)
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
