@@ -16,8 +16,8 @@ from torch.nn import functional
 import whytube
 from whytube.data.export import export_world
 from whytube.data.layout import read_dataset
-from whytube.search.contrast import contrastive_maps
-from whytube.explainer.forms import shape_windows
+from whytube.search.grad_cam import contrastive_maps
+from whytube.explainer.scores import shape_windows
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 from your_own_model import FRAMES, SIZE, YourNet, train

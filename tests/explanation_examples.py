@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from whytube.explanation import Explanation
-from whytube.reason import Evidence, Reason
+from whytube.explanation import Evidence, Reason
 from whytube.tubes import Tube
 
 FRAMES = 6

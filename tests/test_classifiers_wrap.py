@@ -14,7 +14,7 @@ from whytube import explain, wrap
 from whytube.errors import ArgumentError, ModelError
 from whytube.models import save_classifier
 from whytube.models.explainer_file import load_explainer, save_explainer
-from whytube.search.contrast import contrastive_maps
+from whytube.search.grad_cam import contrastive_maps
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toy_squares import ask
-from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
+from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 
 
 def numbers(chances):
@@ -17,23 +17,23 @@ def test_chance_belongs_to_the_clip():
     assert len({*whole, *numbers(clip_chances(clips, "centre", 1)), *numbers(clip_chances(clips, "other", 0))}) == 9
 
 
-def test_random_words_do_not_repeat_and_run_out():
+def test_random_attributes_do_not_repeat_and_run_out():
     suited = torch.tensor([[[True, False, True, True]]])
-    words = random_words([np.random.default_rng(0)], suited, 6)[0, 0].tolist()
+    words = random_attributes([np.random.default_rng(0)], suited, 6)[0, 0].tolist()
     assert sorted(words[:3]) == [0, 2, 3]
     assert words[3:] == [-1, -1, -1]
 
 
 def test_every_suited_word_is_drawn_alike():
     suited = torch.tensor([True, False, True, True]).expand(3000, 1, 4)
-    first = random_words([np.random.default_rng(i) for i in range(3000)], suited, 1).flatten()
+    first = random_attributes([np.random.default_rng(i) for i in range(3000)], suited, 1).flatten()
     shares = torch.bincount(first, minlength=4) / 3000
     assert shares.tolist() == pytest.approx([1 / 3, 0, 1 / 3, 1 / 3], abs=0.03)
 
 
 def test_better_suited_words_come_first():
     suited = torch.tensor([[[1, 2, 0, 2]]])
-    words = random_words([np.random.default_rng(1)], suited, 4)[0, 0].tolist()
+    words = random_attributes([np.random.default_rng(1)], suited, 4)[0, 0].tolist()
     assert sorted(words[:2]) == [1, 3]
     assert words[2:] == [0, -1]
 

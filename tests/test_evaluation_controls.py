@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toy_squares import WORDS, Adder, Squares, ask
-from whytube.evaluation.methods import Called, Centre, RandomTube, RandomVerified, RandomWord, ShuffledWords, TrueBox
+from whytube.evaluation.methods import Called, Centre, RandomTube, RandomVerified, RandomAttribute, ShuffledAttributes, TrueBox
 from whytube.evaluation.metrics import box_areas, tube_frames
 from whytube.search.question import Regions
 from whytube.search.verify import log_odds, masked_logits
@@ -62,19 +62,19 @@ def test_a_method_under_another_name_answers_the_same():
     assert torch.equal(regions.attribute_ids, own.attribute_ids)
 
 
-def test_random_words_leave_the_tube():
+def test_random_attributes_leave_the_tube():
     question, _ = ask(3)
-    regions = RandomWord(Short(), Squares.table, present=True)(question, 2)
+    regions = RandomAttribute(Short(), Squares.table, present=True)(question, 2)
     assert torch.equal(regions.boxes, Short()(question, 2).boxes)
     assert Squares.table[question.positive][:, None].expand(3, 2, 4).gather(2, regions.attribute_ids[..., :1]).all()
     assert (regions.attribute_ids[..., 1] == -1).all(), "what does not exist has no word"
-    said = RandomWord(Centre(WORDS), Squares.table)(question, 4).attribute_ids
+    said = RandomAttribute(Centre(WORDS), Squares.table)(question, 4).attribute_ids
     assert said.sort(-1).values.tolist() == [[[0, 1, 2, 3]] * 2] * 3
 
 
 def test_shuffled_words_are_all_wrong():
     question, _ = ask(3)
-    method = ShuffledWords(TrueBox(WORDS, Squares.table), len(WORDS), seed=1)
+    method = ShuffledAttributes(TrueBox(WORDS, Squares.table), len(WORDS), seed=1)
     true, said = TrueBox(WORDS, Squares.table)(question, 2), method(question, 2)
     assert torch.equal(true.boxes, said.boxes)
     assert ((true.attribute_ids == said.attribute_ids) == (true.attribute_ids == -1)).all()
@@ -84,7 +84,7 @@ def test_shuffled_words_are_all_wrong():
 @pytest.mark.parametrize("count", [2, 3, 22])
 def test_exchange_moves_every_word(count):
     for seed in range(5):
-        other = ShuffledWords(Short(), count, seed=seed).exchange()
+        other = ShuffledAttributes(Short(), count, seed=seed).exchange()
         assert sorted(other.tolist()) == list(range(count))
         assert (other != torch.arange(count)).all()
 

@@ -149,11 +149,11 @@ def test_clips_without_boxes_have_no_concept(scene):
 def test_words_and_the_pair_of_classes():
     table = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=torch.bool)
     positive, negative = torch.tensor([A]), torch.tensor([[B, C]])
-    apart = metrics.separating_words(table, positive, negative)
+    apart = metrics.separating_attributes(table, positive, negative)
     assert apart.tolist() == [[[False, True, False], [False, False, False]]]
     words = torch.tensor([[[1, 0, 2, -1], [1, 0, 2, -1]]])
-    assert metrics.word_in_class(table, positive, words).tolist() == [[[1, 1, 0, 0]] * 2]
-    hits = metrics.word_separates(apart, words)
+    assert metrics.attribute_in_class(table, positive, words).tolist() == [[[1, 1, 0, 0]] * 2]
+    hits = metrics.attribute_separates(apart, words)
     assert hits[0, 0].tolist() == [1, 0, 0, 0]
     assert hits[0, 1].isnan().all(), "C has all that A has: no word can separate"
 

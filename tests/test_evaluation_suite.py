@@ -10,14 +10,14 @@ from whytube.data.source import ACTOR
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.evaluation import METHODS, evaluate, make_methods, over_seeds
-from whytube.evaluation.methods import Centre, RandomTube, ShuffledWords, TrueBox
+from whytube.evaluation.methods import Centre, RandomTube, ShuffledAttributes, TrueBox
 
 
 @pytest.fixture(scope="module")
 def found():
     source, model = Squares(9), Adder()
     methods = make_methods(METHODS, model, source)
-    methods.append(ShuffledWords(methods[-1], len(WORDS)))
+    methods.append(ShuffledAttributes(methods[-1], len(WORDS)))
     return evaluate(methods, model, source, batch_size=4, fills=("zero", "mean"), clips=True)
 
 
@@ -99,7 +99,7 @@ def test_controls_on_the_same_tubes_cost_no_run():
     true = TrueBox(WORDS, source.table)
     evaluate([true], model, source, fills=("zero",))
     alone, model.seen = model.seen, 0
-    evaluate([true, ShuffledWords(true, len(WORDS))], model, source, fills=("zero",))
+    evaluate([true, ShuffledAttributes(true, len(WORDS))], model, source, fills=("zero",))
     assert model.seen == alone
 
 

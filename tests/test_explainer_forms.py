@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from whytube.explainer.forms import SHAPES, TAPS, Forms, shape_parts, shape_windows
+from whytube.explainer.scores import SHAPES, TAPS, Forms, shape_parts, shape_windows
 
 FORMS = Forms(grids=((2, 4, 6), (2, 2, 3)), size=(32, 48), frames=2)
 

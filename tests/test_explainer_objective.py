@@ -10,7 +10,7 @@ from benchmarks.train import straightforward
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.errors import ArgumentError
 from whytube.explainer import objective
-from whytube.explainer.forms import Forms
+from whytube.explainer.scores import Forms
 from whytube.explainer.objective import (
     OBJECTIVES,
     Objective,

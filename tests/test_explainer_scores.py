@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import conv2d
 
 from toy_explainer import CHANNELS, GRIDS, tiny_maps, tiny_scores
-from whytube.explainer.forms import SHAPES, TAPS, shape_windows
+from whytube.explainer.scores import SHAPES, TAPS, shape_windows
 from whytube.subpath import max_subpath, max_subpath_difference, path_sum
 
 ATTRIBUTES = torch.tensor([[0, 3], [4, 1]])

@@ -5,7 +5,7 @@ import pytest
 
 from whytube.errors import ArgumentError, ExplanationError
 from whytube.explanation import Explanation
-from whytube.reason import Evidence, Reason
+from whytube.explanation import Evidence, Reason
 from whytube.tubes import Tube
 
 FELL = Evidence("mean", 0.91, 0.34, 0.05, 0.52)

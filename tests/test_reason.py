@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from whytube.reason import MOVED, MUCH, RULE, Evidence, Reason
+from whytube.explanation import MOVED, MUCH, RULE, Evidence, Reason
 from whytube.tubes import Tube
 
 FELL = Evidence("mean", 0.91, 0.34, 0.05, 0.52)

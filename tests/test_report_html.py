@@ -12,7 +12,7 @@ import pytest
 
 from explanation_examples import clip, explanation, reason
 from whytube.errors import ExplanationError
-from whytube.reason import RULE
+from whytube.explanation import RULE
 from whytube.report import overlay_video, write_report
 from whytube.report.charts import Line, histogram, line_chart
 from whytube.report.results import curves, lengths, measure

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from whytube.classifiers import C3DResNet
-from whytube.search.contrast import box_means, box_tubes, contrastive_maps, path_boxes
+from whytube.search.grad_cam import box_means, box_tubes, contrastive_maps, path_boxes
 from whytube.tubes import tube_from_cells
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toy_squares import Adder, ask
-from whytube.explainer import verify
+from whytube.search import verify
 from whytube.search.verify import VERIFYING_FILL, log_odds, masked_logits
 from whytube.tubes import FILLS, box_masks, erase
 

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail
-from whytube.classifiers.base import evaluating
-from whytube.errors import ArgumentError, Code
-from whytube.explanation import Explanation
-from whytube.models.find import load_model
-from whytube.reason import Evidence, Reason
-from whytube.search.question import Question, Regions
+from whytube.errors import ArgumentError
+from whytube.explanation import Evidence, Explanation, Reason
+from whytube.models import load_model
+from whytube.search.question import ask
 from whytube.search.verify import masked_logits
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
-from whytube.video import Clip, probe, read_clip
+from whytube.video import Clip, read_clip
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    import torch
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.models.find import Model
+    from whytube.search.question import Question, Regions
 
 
 def explain(
@@ -46,8 +47,8 @@ def explain(
 
     Args:
         video: a file, a folder of frames, a .seq, or a Clip of the classifier's frames and size.
-        model: the name or folder of a model, an Explainer, or a classifier alone, which is explained by regions
-            without words.
+        model: what `load_model` takes: a name, a folder, a file, FILE.py:NAME, an Explainer or a classifier. A
+            classifier without words is explained by regions.
         why: the positive class A; by default the predicted one.
         why_not: the negative class B; by default the most probable other class.
         k: how many reasons at most.
@@ -58,9 +59,7 @@ def explain(
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
-    return _explanations(
-        video, model, why=why, why_not=why_not, every=False, k=k, fills=fills, sampling=sampling, salvage=salvage
-    )[0]
+    return _explanations(video, model, why, [why_not], k=k, fills=fills, sampling=sampling, salvage=salvage)[0]
 
 
 def explain_all(
@@ -77,117 +76,110 @@ def explain_all(
 
     As `explain` does for one, with the same arguments; the video is read and classified once for all.
     """
-    return _explanations(
-        video, model, why=why, why_not=None, every=True, k=k, fills=fills, sampling=sampling, salvage=salvage
-    )
+    return _explanations(video, model, why, None, k=k, fills=fills, sampling=sampling, salvage=salvage)
 
 
 def _explanations(
     video: str | os.PathLike[str] | Clip,
     model: str | os.PathLike[str] | Model | VideoClassifier,
-    *,
     why: str | None,
-    why_not: str | None,
-    every: bool,
+    why_not: list[str | None] | None,
+    *,
     k: int,
     fills: Sequence[str],
     sampling: str,
     salvage: bool,
 ) -> tuple[Explanation, ...]:
-    """Explain against one class, or against `every` other."""
+    """Explain against the one class in `why_not` (None: the most probable), or against every other."""
     check_int(k, "k", 1)
     for fill in fills:
         check_choice(fill, "fills", FILLS)
-    clock = _Clock()
+    seconds: dict[str, float] = {}
+    started = time.perf_counter()
+
+    def done(stage: str) -> None:
+        seconds[stage] = round(time.perf_counter() - started - sum(seconds.values()), 4)
+
     explainer = load_model(model)
     classifier = explainer.classifier
-    clock("load model")
-    info = None
+    done("load model")
     if isinstance(video, Clip):
         clip = video
     else:
-        info = probe(video, salvage=salvage)
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
-    clock("read video")
     check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
-    clips = clip.frames[None].to(explainer.device)
-    with torch.no_grad(), evaluating(classifier):
-        features = classifier.features(classifier.check_clips(clips))
-    clock("classify")
-    positive, others = _classes(classifier, features.logits[0], why, why_not, every=every)
-    question = Question(clips, features, clips.new_tensor([positive]).long(), clips.new_tensor([others]).long())
+    done("read video")
+    question = ask(classifier, clip.frames[None].to(explainer.device), negatives=len(classifier.classes) - 1)
+    question = _named(question, classifier, why, why_not)
+    done("classify")
     regions = explainer(question, k)
-    clock("search")
-    found = torch.isfinite(regions.scores)
+    done("search")
+    found = regions.scores.isfinite()
     after = {
         fill: masked_logits(classifier, question, regions.boxes, found, fill=fill)[0].softmax(-1) for fill in fills
     }
-    reasons = [_reasons(explainer, clip, question, regions, after, n) for n in range(len(others))]
-    clock("verify")
-    chances = features.logits[0].softmax(0).tolist()
+    done("verify")
+    chances = question.features.logits[0].softmax(0).tolist()
+    settings = {"objective": explainer.name, "score": explainer.score_name, "k": k}
     return tuple(
         Explanation(
             source=clip.source,
             size=clip.size,
             frames=tuple(int(i) for i in clip.indices),
             times=tuple(float(t) for t in clip.times),
-            fps=None if info is None else info.fps,
-            duration=None if info is None else info.duration,
-            positive=classifier.classes[positive],
+            fps=clip.fps,
+            duration=clip.duration,
+            positive=classifier.classes[int(question.positive)],
             negative=classifier.classes[negative],
             probabilities=dict(zip(classifier.classes, chances, strict=True)),
-            reasons=reasons[n],
-            settings={
-                "objective": explainer.name,
-                "score": explainer.score_name,
-                "k": k,
-                "fills": list(fills),
-                "sampling": sampling,
-            },
+            reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n),
+            settings={**settings, "fills": list(fills), "sampling": sampling},
             versions=versions(),
-            timings=clock.seconds,
+            timings=seconds,
         )
-        for n, negative in enumerate(others)
+        for n, negative in enumerate(question.negative[0].tolist())
     )
 
 
-def _classes(
-    classifier: VideoClassifier, logits: torch.Tensor, why: str | None, why_not: str | None, *, every: bool
-) -> tuple[int, list[int]]:
-    """Find A, and B or every other class, from their names or from logits (C,)."""
-    index = classifier.class_index
-    ranked = logits.argsort(descending=True).tolist()
-    if why is None and why_not is not None and index(why_not) == ranked[0]:
+def _named(
+    question: Question, classifier: VideoClassifier, why: str | None, why_not: list[str | None] | None
+) -> Question:
+    """Turn a question about every class, the most probable first, to the classes that are named."""
+    ranked = [int(question.positive), *question.negative[0].tolist()]
+    asked = None if why_not is None else why_not[0]
+    other = None if asked is None else classifier.class_index(asked)
+    if why is None and other == ranked[0]:
         raise ArgumentError(
-            Code("why_not"),
-            f" is {why_not!r}, the predicted class: ask about another, or name a class A with ",
-            Code("why"),
+            f"`why_not` is {asked!r}, the predicted class: ask about another, or name a class A with `why`"
         )
-    positive = ranked[0] if why is None else index(why)
+    positive = ranked[0] if why is None else classifier.class_index(why)
+    if other == positive:
+        raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(asked))
     others = [c for c in ranked if c != positive]
-    if why_not is None:
-        return positive, others if every else others[:1]
-    if index(why_not) == positive:
-        raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(why_not))
-    return positive, [index(why_not)]
+    negative = others if why_not is None else others[:1] if other is None else [other]
+    return replace(
+        question,
+        positive=question.positive.new_tensor([positive]),
+        negative=question.negative.new_tensor([negative]),
+    )
 
 
 def _reasons(
-    explainer: Model,
+    attribute_names: tuple[str, ...],
     clip: Clip,
     question: Question,
     regions: Regions,
-    after: Mapping[str, torch.Tensor],
+    after: dict[str, torch.Tensor],
     n: int,
 ) -> tuple[Reason, ...]:
     """Write down the regions for negative n of a clip; after: fill -> probabilities (N, k, C) once each is masked."""
-    pair = torch.cat([question.positive, question.negative[0, n : n + 1]])
+    pair = [int(question.positive), int(question.negative[0, n])]
     before = question.features.logits[0].softmax(0)[pair].tolist()
     told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
-    words, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
+    ids, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
     return tuple(
         Reason(
-            attribute=explainer.attribute_names[words[r]] if words[r] >= 0 else "",
+            attribute=attribute_names[ids[r]] if ids[r] >= 0 else "",
             score=scores[r],
             tube=_tube(regions.boxes[0, n, r], clip),
             evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),
@@ -204,16 +196,3 @@ def _tube(boxes: torch.Tensor, clip: Clip) -> Tube:
     there = (boxes[:, 2] > boxes[:, 0]).cpu().numpy()
     frames, first = np.unique(clip.indices[there], return_index=True)
     return Tube(frames, (boxes.cpu().double().numpy() * scale)[there][first], clip.times[there][first])
-
-
-class _Clock:
-    """Seconds between calls, by what was done."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.last = time.perf_counter()
-
-    def __call__(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = round(now - self.last, 4)
-        self.last = now

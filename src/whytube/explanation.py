@@ -3,24 +3,125 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whytube.checks import check_finite, check_int, check_probability, fail
-from whytube.errors import ArgumentError, Code, ExplanationError
+from whytube.errors import ArgumentError, ExplanationError
 from whytube.files import write_whole
-from whytube.reason import Reason
+from whytube.tubes import Tube
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Markup = Callable[[str], str]
 
 SCHEMA = 1
 KIND = "explanation"
-MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~"})
+
+# How far p(A) - p(B) must fall for the decision to be moved at all, and to be moved by more than a little.
+MOVED, MUCH = 0.05, 0.25
+RULE = (
+    f"With a tube masked, the decision turns when B overtakes A, moves when p(A) - p(B) falls by {MUCH:g} or more, "
+    f"moves a little when it falls by {MOVED:g} or more, each under most fills; else it stays."
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a tube really masked with `fill` did to the classifier, run again: p(A) and p(B), in [0, 1]."""
+
+    fill: str
+    positive_before: float
+    positive_after: float
+    negative_before: float
+    negative_after: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if name != "fill":
+                object.__setattr__(self, name, check_probability(value, name))
+
+    @property
+    def fall(self) -> float:
+        """How much p(A) - p(B) fell."""
+        return self.positive_before - self.negative_before - (self.positive_after - self.negative_after)
+
+    @property
+    def turned(self) -> bool:
+        """Whether B overtook A."""
+        return self.positive_after < self.negative_after and self.positive_before >= self.negative_before
+
+    @property
+    def moved(self) -> bool:
+        """Whether masking moved the decision away from A towards B; see MOVED."""
+        return self.turned or self.fall >= MOVED
+
+
+@dataclass(frozen=True, eq=False)
+class Reason:
+    """A word, where it is seen, and whether the classifier agrees.
+
+    attribute: the word; "" for a region without one. score: what reasons were ranked by, `Explanation.score_name` says
+    what it is; comparable between the reasons of one explanation only, and no verdict: see `verdict`.
+    evidence: one per fill that was tried; empty where the reason was not checked.
+    """
+
+    attribute: str
+    score: float
+    tube: Tube
+    evidence: tuple[Evidence, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", check_finite(self.score, "score"))
+        object.__setattr__(self, "evidence", tuple(self.evidence))
+
+    @property
+    def moved(self) -> bool | None:
+        """Whether masking moved the decision under most fills; None where nothing was measured."""
+        return self._mostly(e.moved for e in self.evidence) if self.evidence else None
+
+    @property
+    def moved_much(self) -> bool:
+        """Whether masking turned the decision, or moved it by MUCH, under most fills."""
+        return self._mostly(e.turned or e.fall >= MUCH for e in self.evidence)
+
+    @property
+    def verdict(self) -> str:
+        """What the decision does once the tube is masked, in words; see RULE."""
+        if self.moved is None:
+            return "not checked"
+        if self._mostly(e.turned for e in self.evidence):
+            return "turns"
+        if self.moved_much:
+            return "moves"
+        return "moves a little" if self.moved else "stays"
+
+    def _mostly(self, flags: Iterable[bool]) -> bool:
+        return 2 * sum(flags) > len(self.evidence)
+
+    @property
+    def word(self) -> str:
+        """The attribute, or what to call a region without one."""
+        return self.attribute or "a region without a word"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `moved` is for readers, and not read back."""
+        return {
+            "attribute": self.attribute,
+            "score": self.score,
+            "moved": self.moved,
+            "tube": self.tube.to_dict(),
+            "evidence": [asdict(e) for e in self.evidence],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reason:
+        """Read what `to_dict` wrote."""
+        evidence = tuple(Evidence(**e) for e in data["evidence"])
+        return cls(data["attribute"], data["score"], Tube.from_dict(data["tube"]), evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +132,7 @@ class Explanation:
     frames: the T sampled 0-based frame indices of the source. times: their seconds, or None where not known.
     positive, negative: class names A and B. probabilities: p(c|x) of all classes or the most probable ones.
     reasons: best first. settings, versions: how it was made, as JSON can hold it. timings: seconds per stage.
-    fps, duration: of the source; None where a clip was given, not a file, or PyAV is missing.
+    fps, duration: of the source; None where they are not known.
     """
 
     source: str
@@ -81,11 +182,6 @@ class Explanation:
     def sentence(self) -> str:
         """Say it in plain text: classified as dunk, not surf, because of "with ball" and "jumping"."""
         return self.say(word='"{}"'.format, positive=str, negative=str)
-
-    @property
-    def markdown(self) -> str:
-        """Say it in Markdown, with class names and words in italics."""
-        return self.say(word=_italic, positive=_italic, negative=_italic)
 
     def say(self, *, word: Markup, positive: Markup, negative: Markup) -> str:
         """Build the sentence, with functions that write the words and the two class names."""
@@ -152,7 +248,7 @@ class Explanation:
         target = Path(path)
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
-            raise ExplanationError(f"{target} exists already. Choose another name, or pass ", Code("overwrite=True"))
+            raise ExplanationError(f"{target} exists already. Choose another name, or pass `overwrite=True`")
         return write_whole(target, text, error=ExplanationError)
 
     @classmethod
@@ -172,10 +268,6 @@ class Explanation:
 def _listed(words: Sequence[str]) -> str:
     """Write a, b and c."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-
-
-def _italic(text: str) -> str:
-    return f"*{' '.join(text.split()).translate(MARKDOWN)}*"
 
 
 def _plain(value: Mapping[str, Any], name: str) -> dict[str, Any]:

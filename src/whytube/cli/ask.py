@@ -27,7 +27,7 @@ from whytube.cli.options import (
 )
 from whytube.cli.profile import Profile
 from whytube.errors import ArgumentError
-from whytube.reason import RULE
+from whytube.explanation import RULE
 
 if TYPE_CHECKING:
     from whytube.explanation import Explanation

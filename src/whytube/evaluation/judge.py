@@ -8,13 +8,15 @@ single one flatters methods that were chosen with it, and a flat square is itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
+from whytube.search.question import separating_attributes
 from whytube.search.verify import masked_logits
+from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +47,19 @@ class Truth:
     actors: torch.Tensor
 
 
+@runtime_checkable
+class TruthMethod(Protocol):
+    """A baseline that is made of the truth: it sees what no method may see."""
+
+    @property
+    def name(self) -> str:
+        """What its results are filed under."""
+
+    def with_truth(self, question: Question, truth: Truth, k: int) -> Regions:
+        """Answer as a `Method` does."""
+        ...
+
+
 def check_regions(regions: Regions, question: Question, k: int, *, name: str) -> None:
     """Require the shapes a method promises."""
     cases = (*question.negative.shape, k)
@@ -72,7 +87,7 @@ def judge(
 ) -> dict[str, torch.Tensor]:
     """All figures of a batch of answers; after: (F, B, N, k, C) log-probabilities of the masked clips."""
     boxes = regions.boxes.double()
-    exists = metrics.box_areas(boxes).sum(-1) > 0
+    exists = box_areas(boxes).sum(-1) > 0
     effects = {name: torch.where(exists, effect, 0) for name, effect in _effects(question, after).items()}
     shape = {
         "tube_area": metrics.tube_area(boxes, size=(question.clips.shape[-2], question.clips.shape[-1])),
@@ -83,7 +98,7 @@ def judge(
     }
     return {
         **{name: effect.mean(0) for name, effect in effects.items()},
-        **_words(regions, question, truth),
+        **_attributes(regions, question, truth),
         **{name: torch.where(exists, values, torch.nan) for name, values in shape.items()},
         "answered": exists.double(),
         **{f"fills.{fill}.{name}": effect[f] for f, fill in enumerate(fills) for name, effect in effects.items()},
@@ -110,19 +125,19 @@ def _effects(question: Question, after: torch.Tensor) -> dict[str, torch.Tensor]
     return figures
 
 
-def _words(regions: Regions, question: Question, truth: Truth) -> dict[str, torch.Tensor]:
+def _attributes(regions: Regions, question: Question, truth: Truth) -> dict[str, torch.Tensor]:
     """Figures (B, N, k) of what regions show and words say; with true boxes only where the class is right."""
-    words, boxes = regions.attribute_ids, regions.boxes.double()
-    apart = metrics.separating_words(truth.table, question.positive, question.negative)
+    ids, boxes = regions.attribute_ids, regions.boxes.double()
+    apart = separating_attributes(truth.table, question.positive, question.negative)
     iou = metrics.attribute_iou(boxes, truth.boxes)
     figures = {
-        f"concept_accuracy.top{top}": metrics.concept_hits(iou, truth.known, words, top=top) for top in CONCEPT_TOPS
+        f"concept_accuracy.top{top}": metrics.concept_hits(iou, truth.known, ids, top=top) for top in CONCEPT_TOPS
     }
-    figures["right_box"] = metrics.right_box(iou, truth.known, words)
+    figures["right_box"] = metrics.right_box(iou, truth.known, ids)
     figures["true_box_iou"] = metrics.true_box_iou(iou, truth.known, apart)
     figures["pointing"] = metrics.pointing(boxes, truth.boxes, truth.known, apart)
     right = (question.positive == truth.labels)[:, None, None]
     figures = {name: torch.where(right, values, torch.nan) for name, values in figures.items()}
-    figures["word_in_class"] = metrics.word_in_class(truth.table, question.positive, words)
-    figures["word_separates"] = metrics.word_separates(apart, words)
+    figures["word_in_class"] = metrics.attribute_in_class(truth.table, question.positive, ids)
+    figures["word_separates"] = metrics.attribute_separates(apart, ids)
     return figures

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.checks import check_int
+from whytube.tubes import box_areas, region_iou
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,30 +62,16 @@ def class_change(before: torch.Tensor, after: torch.Tensor, classes: torch.Tenso
 
 
 def annotated_boxes(
-    boxes: Sequence[Mapping[str, np.ndarray]], attributes: Sequence[str], *, frames: int
+    boxes: Sequence[Mapping[str, np.ndarray]], attribute_names: Sequence[str], *, frames: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Annotated boxes (B, S, T, 4), zeros where there is none, and which attribute has any, (B, S) bool."""
-    places = {word: place for place, word in enumerate(attributes)}
-    found = torch.zeros(len(boxes), len(attributes), frames, 4, dtype=torch.float64)
+    places = {name: place for place, name in enumerate(attribute_names)}
+    found = torch.zeros(len(boxes), len(attribute_names), frames, 4, dtype=torch.float64)
     for b, of_clip in enumerate(boxes):
-        for word, track in of_clip.items():
-            if word in places:
-                found[b, places[word]] = torch.as_tensor(track, dtype=torch.float64)
+        for name, track in of_clip.items():
+            if name in places:
+                found[b, places[name]] = torch.as_tensor(track, dtype=torch.float64)
     return found, (box_areas(found) > 0).any(-1)
-
-
-def box_areas(boxes: torch.Tensor) -> torch.Tensor:
-    """Areas of boxes x1 y1 x2 y2 in pixels: (..., 4) -> (...)."""
-    sides = (boxes[..., 2:] - boxes[..., :2]).clamp_min(0)
-    return sides[..., 0] * sides[..., 1]
-
-
-def region_iou(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Spatio-temporal IoU of tubes (..., T, 4) and (..., T, 4), broadcast; 0 where a tube has no volume."""
-    common = torch.cat([torch.maximum(a, b)[..., :2], torch.minimum(a, b)[..., 2:]], dim=-1)
-    shared = box_areas(common).sum(-1)
-    union = box_areas(a).sum(-1) + box_areas(b).sum(-1) - shared
-    return torch.where(union > 0, shared / union.clamp_min(1e-9), 0)
 
 
 def attribute_iou(regions: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
@@ -97,31 +84,26 @@ def attribute_iou(regions: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     return region_iou(seen[:, :, :, None], boxes[:, None, None])
 
 
-def concept_hits(iou: torch.Tensor, known: torch.Tensor, words: torch.Tensor, *, top: int) -> torch.Tensor:
+def concept_hits(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor, *, top: int) -> torch.Tensor:
     """Concept accuracy: whether the region's word is among the `top` annotated attributes by IoU with the region.
 
-    iou: (B, N, k, S). known: (B, S), the attributes annotated in the clip. words: (B, N, k), -1 for none.
+    iou: (B, N, k, S). known: (B, S), the attributes annotated in the clip. ids: (B, N, k), -1 for none.
     Returns (B, N, k): 0 for a word that is not annotated or whose box is not touched, NaN for a clip without boxes.
     """
-    touched = iou.gather(-1, words.clamp_min(0)[..., None])[..., 0] > 0
-    hits = expected_top(iou, words, top=top, among=known[:, None, None]) * touched
+    touched = iou.gather(-1, ids.clamp_min(0)[..., None])[..., 0] > 0
+    hits = expected_top(iou, ids, top=top, among=known[:, None, None]) * touched
     return _defined(hits, known.any(1))
 
 
-def right_box(iou: torch.Tensor, known: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+def right_box(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Whether no box overlaps the region more than its word's does: (B, N, k), empties as in `concept_hits`.
 
     Unlike concept accuracy at top-1 it can reach 1 where the attributes of an entity share a box.
     """
-    own = iou.gather(-1, words.clamp_min(0)[..., None])[..., 0]
+    own = iou.gather(-1, ids.clamp_min(0)[..., None])[..., 0]
     best = torch.where(known[:, None, None], iou, 0).amax(-1)
-    known_word = known[:, None, None].expand(iou.shape).gather(-1, words.clamp_min(0)[..., None])[..., 0]
-    return _defined(((words >= 0) & known_word & (own > 0) & (own >= best)).double(), known.any(1))
-
-
-def separating_words(table: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
-    """Attributes that A has and B lacks, S(A) minus S(B): table (C, S), (B,), (B, N) -> bool (B, N, S)."""
-    return table[positive][:, None] & ~table[negative]
+    known_word = known[:, None, None].expand(iou.shape).gather(-1, ids.clamp_min(0)[..., None])[..., 0]
+    return _defined(((ids >= 0) & known_word & (own > 0) & (own >= best)).double(), known.any(1))
 
 
 def true_box_iou(iou: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:
@@ -182,15 +164,15 @@ def _centre_in(regions: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     return (x >= x1) & (x < x2) & (y >= y1) & (y < y2)
 
 
-def word_in_class(table: torch.Tensor, positive: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+def attribute_in_class(table: torch.Tensor, positive: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Whether the word is one of the positive class's, S(A): (B, N, k), 0 for no word."""
-    row = table[positive][:, None, None].expand(*words.shape, -1)
-    return ((words >= 0) & row.gather(-1, words.clamp_min(0)[..., None])[..., 0]).double()
+    row = table[positive][:, None, None].expand(*ids.shape, -1)
+    return ((ids >= 0) & row.gather(-1, ids.clamp_min(0)[..., None])[..., 0]).double()
 
 
-def word_separates(separating: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+def attribute_separates(separating: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Whether A has the word and B lacks it: (B, N, S), (B, N, k) -> (B, N, k), NaN where there is no such word."""
-    hits = (words >= 0) & separating.gather(-1, words.clamp_min(0))
+    hits = (ids >= 0) & separating.gather(-1, ids.clamp_min(0))
     return torch.where(separating.any(-1)[..., None], hits.double(), torch.nan)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whytube.evaluation.metrics import box_areas
 from whytube.evaluation.summary import plain
+from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,11 @@ import torch
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import evaluating
 from whytube.data.source import ACTOR, clips_to_take
-from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
+from whytube.evaluation.judge import Truth, TruthMethod, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
 from whytube.evaluation.summary import means_with_intervals, summarise
-from whytube.search.question import Question
+from whytube.search.question import ask
 from whytube.tubes import FILLS
 from whytube.versions import provenance
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
-    from whytube.search.question import Method
+    from whytube.search.question import Method, Question, Regions
 
 JUDGING_FILLS = ("mean", "blur", "freeze")
 """What regions are masked with. The paper's is "zero"; add it to compare to the letter."""
@@ -46,7 +46,7 @@ class _Tally:
 
 
 def evaluate(
-    methods: Sequence[Method],
+    methods: Sequence[Method | TruthMethod],
     classifier: VideoClassifier,
     source: Source,
     *,
@@ -85,9 +85,10 @@ def evaluate(
     with evaluating(classifier):
         for start in range(0, total, batch_size):
             indices = range(start, min(start + batch_size, total))
-            question, truth = _ask(classifier, source, source.batch(split, indices, device), negatives)
+            batch = source.batch(split, indices, device)
+            question, truth = ask(classifier, batch.clips, negatives=negatives), _truth(source, batch)
             right.append((question.positive == truth.labels).double().cpu())
-            answers = [method(question, k) for method in methods]
+            answers = [_answer(method, question, truth, k) for method in methods]
             for method, regions in zip(methods, answers, strict=True):
                 check_regions(regions, question, k, name=method.name)
             # All methods in one go: controls share the tubes of the methods they control.
@@ -109,7 +110,9 @@ def evaluate(
     }
 
 
-def _check(methods: Sequence[Method], classifier: VideoClassifier, source: Source, fills: Sequence[str]) -> None:
+def _check(
+    methods: Sequence[Method | TruthMethod], classifier: VideoClassifier, source: Source, fills: Sequence[str]
+) -> None:
     names = [method.name for method in methods]
     if not names or len(set(names)) < len(names):
         raise fail("methods", "at least one, each with a name of its own", names)
@@ -121,18 +124,17 @@ def _check(methods: Sequence[Method], classifier: VideoClassifier, source: Sourc
         check_choice(fill, "fills", FILLS)
 
 
-@torch.no_grad()
-def _ask(classifier: VideoClassifier, source: Source, batch: ClipBatch, negatives: int) -> tuple[Question, Truth]:
-    features = classifier.features(batch.clips)
-    ranked = features.logits.argsort(dim=1, descending=True, stable=True)
-    found = getattr(batch, "boxes", None)
-    question = Question(batch.clips, features, ranked[:, 0], ranked[:, 1 : 1 + negatives], found)
-    tracks = found if found is not None else [{}] * len(batch.clips)
-    boxes, known = annotated_boxes(tracks, source.attribute_names, frames=batch.clips.shape[2])
-    acting, _ = annotated_boxes(tracks, (ACTOR,), frames=batch.clips.shape[2])
-    device = batch.clips.device
-    known_boxes = (boxes.to(device), known.to(device), acting[:, 0].to(device))
-    return question, Truth(batch.labels, source.table.to(device), *known_boxes)
+def _truth(source: Source, batch: ClipBatch) -> Truth:
+    tracks = getattr(batch, "boxes", None) or [{}] * len(batch.clips)
+    frames, device = batch.clips.shape[2], batch.clips.device
+    boxes, known = annotated_boxes(tracks, source.attribute_names, frames=frames)
+    actors, _ = annotated_boxes(tracks, (ACTOR,), frames=frames)
+    return Truth(batch.labels, source.table.to(device), boxes.to(device), known.to(device), actors[:, 0].to(device))
+
+
+def _answer(method: Method | TruthMethod, question: Question, truth: Truth, k: int) -> Regions:
+    """Only baselines that are made of the truth see it."""
+    return method.with_truth(question, truth, k) if isinstance(method, TruthMethod) else method(question, k)
 
 
 def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> dict[str, Any]:

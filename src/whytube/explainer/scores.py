@@ -5,21 +5,102 @@
 
 Scores of tubes are linear in the features, so training needs no tape through the search: find the paths, pool the
 features along them, and differentiate `dw . pool(h, R*)` (the paper's maximum subpath pooling).
+
+A tube's element takes one of K forms, scales x shapes. A shape is a box of 2 or 3 cells in each direction. Its weight
+on the 3x3 window is the share of each cell that the box covers, normalised to sum 1. The windows of the four shapes are
+combinations of the same four partial sums (centre, sides, ends, corners), so that four shapes cost one convolution.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from torch import nn
 
-from whytube.explainer.forms import SHAPES, TAPS, Forms, shape_parts, shape_windows
+from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+SHAPES = ((2, 2), (2, 3), (3, 2), (3, 3))
+"""Height and width in cells."""
+
+TAPS = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+"""The 3x3 window, row by row."""
+
+
+def shape_windows() -> torch.Tensor:
+    """Overlap weights a_i of every shape with the window's cells: (4, 9), each summing to 1."""
+    rows = []
+    for height, width in SHAPES:
+        window = [_overlap(dy, height) * _overlap(dx, width) for dy, dx in TAPS]
+        rows.append([weight / sum(window) for weight in window])
+    return torch.tensor(rows)
+
+
+def shape_parts() -> torch.Tensor:
+    """Weights of the partial sums (centre, sides, ends, corners) in every shape: (4, 4)."""
+    windows = shape_windows()
+    one_of_each = [TAPS.index(tap) for tap in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    return windows[:, one_of_each]
+
+
+def _overlap(offset: int, extent: int) -> float:
+    """Share of the cell `offset` away from the centre that a box of `extent` cells covers."""
+    return 1.0 if offset == 0 or extent == 3 else 0.5
+
+
+@dataclass(frozen=True)
+class Forms:
+    """K = scales x shapes forms over clips of `frames` x `size` pixels.
+
+    Attributes:
+        grids: (T, H, W) of each scale's feature map, finer first; the first is the common grid.
+        size: (H, W) of the clip in pixels.
+        frames: T of the clip.
+    """
+
+    grids: tuple[tuple[int, int, int], ...]
+    size: tuple[int, int]
+    frames: int
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return len(self.grids) * len(SHAPES)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """The common grid (T, H, W)."""
+        return self.grids[0]
+
+    def to_common(self, scores: torch.Tensor, scale: int) -> torch.Tensor:
+        """Bring scores (..., t, h, w) of a scale to the common grid: a cell takes the value of the cell it lies in."""
+        for dim, (have, want) in enumerate(zip(self.grids[scale], self.grid, strict=True)):
+            if have != want:
+                index = torch.arange(want, device=scores.device) * have // want
+                scores = scores.index_select(dim - 3, index)
+        return scores
+
+    def scale_cells(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Scale, row and column on that scale's own map of cells (..., 3) of the common grid."""
+        scale = cells[..., 0].clamp_min(0) // len(SHAPES)
+        own = torch.tensor(self.grids, device=cells.device)[scale]  # (..., 3)
+        common = torch.tensor(self.grid, device=cells.device)
+        place = cells[..., 1:].clamp_min(0) * own[..., 1:] // common[1:]
+        return scale, place[..., 0], place[..., 1]
+
+    def boxes(self, cells: torch.Tensor) -> torch.Tensor:
+        """Boxes in pixels of the clip for paths (..., t, 3) on the common grid: (..., T, 4), zeros outside the path."""
+        _, row, col = self.scale_cells(cells)
+        shapes = torch.tensor(SHAPES * len(self.grids), dtype=torch.float32, device=cells.device)
+        grids = torch.tensor(self.grids, device=cells.device)[:, 1:].repeat_interleave(len(SHAPES), 0)
+        own = torch.stack([cells[..., 0], row, col], -1)
+        return cell_boxes(own, shapes, grids, frames=self.frames, size=self.size)
 
 
 class Scores(nn.Module):
@@ -62,7 +143,10 @@ class Scores(nn.Module):
         )
 
     def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
-        """M without what cancels, w_c * (1 + w_s) . h: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
+        """Class scores w_c * (1 + w_s) . h, without the additive w_s, which cancels in any class difference.
+
+        maps and attributes (B, s) -> (B, C, s, K, T, H, W).
+        """
         volumes = []
         for scale, h in enumerate(maps):
             w_c, w_s = self.class_weights[scale], self.attribute_weights[scale]
@@ -71,7 +155,7 @@ class Scores(nn.Module):
         return torch.cat(volumes, 3)
 
     def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Return what cancels, w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
+        """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
         volumes = [self._volumes(h, self.attribute_weights[scale][None], scale) for scale, h in enumerate(maps)]
         return torch.cat(volumes, 2) + self.attribute_bias.view(1, -1, 1, 1, 1, 1)
 

@@ -10,8 +10,8 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from whytube.errors import ExplanationError
+from whytube.explanation import RULE
 from whytube.files import write_whole
-from whytube.reason import RULE
 from whytube.report.draw import reason_colour
 from whytube.report.measured import DASH, measured_html, provenance_html
 from whytube.report.results import measure, methods_of
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from whytube.explanation import Explanation
-    from whytube.reason import Evidence, Reason
+    from whytube.explanation import Evidence, Explanation, Reason
 
 SHOWN_CLASSES = 5
 CHECKED = (

@@ -1,44 +1,53 @@
-"""GradCamRegions: explains any classifier by verified Grad-CAM tubes, with no training and no words."""
+"""Regions without words: tubes through a contrastive Grad-CAM map, each verified by masking it.
+
+Grad-CAM is Selvaraju et al. 2017, here of the difference of two logits: where the features speak for A rather than B.
+The tubes come from the same search that the paper's method uses. It needs no training and works for any classifier.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn import functional
 
 from whytube.checks import check_int
-from whytube.search.contrast import box_tubes, contrastive_maps
-from whytube.search.question import Regions, padded
-from whytube.search.verify import log_odds, masked_logits
-from whytube.tubes import box_masks
+from whytube.classifiers.base import evaluating
+from whytube.errors import ModelError
+from whytube.search.verify import VERIFIED_SCORE, best_regions
+from whytube.subpath import top_subpaths
+from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.question import Question
+    from whytube.search.question import Question, Regions
 
 SIDES = (2 / 7, 3 / 7)
-"""Of a square box, as shares of the frame's shorter side: those of the paper's smallest and largest coarse forms."""
+"""Sides of a square box, as fractions of the frame's shorter side: the paper's smallest and largest coarse forms."""
 STRETCH = 1.5
 """How much longer than a square of the same area tall and wide boxes are."""
 PER_FORM = 2
 """Tubes that each form proposes."""
-SAME = 0.5
-"""Two tubes whose overlap over their union is above this say the same, and only the better one is an answer."""
+GRID = 14
+"""Cells per side of the frame, at least; a coarser map is upsampled."""
+BACKGROUND = 0.5
+"""Offset, as a fraction of (max - mean) over boxes; only boxes above it score positive. Higher means shorter tubes."""
 
 
 @dataclass(frozen=True, eq=False)
 class GradCamRegions:
     """Explains `classifier` by moving regions, each checked by masking it.
 
-    Small and large, square, tall and wide boxes each propose their best tubes through the contrastive Grad-CAM map; the
-    classifier is asked again with each of them masked, and they are ranked by how much the log-odds of B rise.
+    Small and large, square, tall and wide boxes each propose their best tubes through the contrastive Grad-CAM map.
+    The tubes are ranked by how much the log-odds of B rise when they are masked.
     """
 
     classifier: VideoClassifier
     name: str = "grad-cam-regions"
     attribute_names: tuple[str, ...] = ()
-    score_name: str = "log-odds of B"
+    score_name: str = VERIFIED_SCORE
 
     @property
     def device(self) -> torch.device:
@@ -53,19 +62,6 @@ class GradCamRegions:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best tubes for every clip and negative class; none has a word."""
         check_int(k, "k", 1)
-        boxes, exists = self._candidates(question)  # (B, N, M, T, 4), (B, N, M)
-        logits = masked_logits(self.classifier, question, boxes, exists)  # (B, N, M, C)
-        before = log_odds(question.features.logits, question.negative)  # (B, N)
-        after = log_odds(logits, question.negative[..., None, None])[..., 0]  # (B, N, M)
-        rise = torch.where(exists, after - before[..., None], -torch.inf)
-        rise = _without_repeats(rise, box_masks(boxes, self.classifier.size).flatten(3))
-        value, place = rise.topk(min(k, rise.shape[-1]), dim=-1)
-        index = place[..., None, None].expand(*place.shape, *boxes.shape[-2:])
-        chosen = torch.where((value > -torch.inf)[..., None, None], boxes.gather(2, index), 0)
-        return padded(chosen, torch.full_like(place, -1), value, k)
-
-    def _candidates(self, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
-        """Tubes of all forms, (B, N, M, T, 4), and which of them exist, (B, N, M)."""
         frames, height, width = question.clips.shape[2:]
         maps = contrastive_maps(self.classifier, question.clips, question.positive, question.negative)
         found = []
@@ -73,21 +69,81 @@ class GradCamRegions:
             for stretch in (1.0, STRETCH, 1 / STRETCH):
                 form = (min(side * stretch, height), min(side / stretch, width))
                 found.append(box_tubes(maps, form, PER_FORM, frames=frames, size=(height, width)))
-        boxes, values = zip(*found, strict=True)
-        return torch.cat(boxes, 2), torch.cat(values, 2) > -torch.inf
+        boxes, values = (torch.cat(part, 2) for part in zip(*found, strict=True))  # (B, N, M, T, 4), (B, N, M)
+        exists = (values > -torch.inf)[..., None]
+        return best_regions(self.classifier, question, boxes.unsqueeze(3), exists, k, distinct=True)
 
 
-def _without_repeats(rise: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """Set the rise (B, N, M) of tubes that repeat a better one to -inf; masks: (B, N, M, T * H * W) bool."""
-    rise = rise.clone()
-    for b, n in torch.cartesian_prod(*(torch.arange(count) for count in rise.shape[:2])).tolist():
-        own, better = masks[b, n].float(), list[int]()
-        both = own @ own.T
-        area = own.sum(1)
-        overlap = both / (area[:, None] + area - both).clamp_min(1)
-        for place in rise[b, n].argsort(descending=True, stable=True).tolist():
-            if any(float(overlap[place, other]) > SAME for other in better):
-                rise[b, n, place] = -torch.inf
-            else:
-                better.append(place)
-    return rise
+def contrastive_maps(
+    classifier: VideoClassifier, clips: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor
+) -> torch.Tensor:
+    """Grad-CAM of logit[positive] - logit[negative]: (B, 3, T, H, W), (B,), (B, N) -> (B, N, t, h, w).
+
+    It is taken at the last map that the logits depend on. One run of the classifier for the batch, then one step back
+    to the map per negative. Works under `no_grad` and `inference_mode`; the classifier's modes and gradients stay as
+    they were.
+    """
+    with evaluating(classifier), torch.inference_mode(False), torch.enable_grad():
+        asked, positive, negative = clips.detach().clone().requires_grad_(), positive.clone(), negative.clone()
+        logits, maps = classifier.features(asked)
+        margins = logits.gather(1, positive[:, None]) - logits.gather(1, negative)  # (B, N)
+        for features in reversed(maps):
+            slopes = _slopes(margins, features)
+            if slopes is not None:
+                return functional.relu(torch.einsum("nbd,bdthw->bnthw", slopes, features)).detach()
+    raise ModelError(
+        "no gradient of the logits reaches the classifier's maps, so that nothing says where they come from. "
+        "Name earlier layers in `wrap`: of a last block often only the class token is read"
+    )
+
+
+def _slopes(margins: torch.Tensor, features: torch.Tensor) -> torch.Tensor | None:
+    """Mean slope of margins (B, N) at the cells of features (B, d, t, h, w): (N, B, d), None where all are zero."""
+    if not margins.requires_grad or not features.requires_grad:
+        return None
+    found = []
+    for n in range(margins.shape[1]):
+        (slope,) = torch.autograd.grad(margins[:, n].sum(), features, retain_graph=True, allow_unused=True)
+        if slope is None or not slope.any():
+            return None
+        found.append(slope.mean((2, 3, 4)))
+    return torch.stack(found)
+
+
+def box_tubes(
+    maps: torch.Tensor,
+    form: tuple[float, float],
+    k: int,
+    *,
+    frames: int,
+    size: tuple[int, int],
+    grid: int = GRID,
+    background: float = BACKGROUND,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find the k best tubes of a box through maps (B, N, t, h, w): boxes (B, N, k, T, 4) and their values (B, N, k).
+
+    form: (height, width) of the box in pixels of the clip, which has `frames` frames of `size`. Tubes keep apart by
+    half a box at least; where there are fewer than k, the rest have value -inf. grid, background: see GRID, BACKGROUND.
+    """
+    cells = (max(maps.shape[-2], grid), max(maps.shape[-1], grid))
+    fine = functional.interpolate(maps.flatten(0, 1), size=cells, mode="bilinear", align_corners=False)
+    extent = (form[0] / size[0] * cells[0], form[1] / size[1] * cells[1])
+    means = box_means(fine, extent).view(*maps.shape[:3], *cells)
+    average = means.mean((2, 3, 4), keepdim=True)
+    best = means.amax((2, 3, 4), keepdim=True)
+    scores = means - average - background * (best - average)
+    found = top_subpaths(scores[:, :, None], k, gap=round(min(extent) / 2))
+    boxes = cell_boxes(found.cells, maps.new_tensor([extent]), maps.new_tensor([cells]), frames=frames, size=size)
+    return boxes, found.value
+
+
+def box_means(maps: torch.Tensor, form: tuple[float, float]) -> torch.Tensor:
+    """Mean of maps (M, t, h, w) over a box of `form` cells centred on every cell; outside the frame there is 0."""
+    for dim, extent in zip((-2, -1), form, strict=True):
+        reach = max(0, math.ceil(extent / 2 - 0.5 - 1e-6))
+        offsets = torch.arange(-reach, reach + 1, device=maps.device)
+        share = (extent / 2 + 0.5 - offsets.abs()).clamp(0, min(1.0, extent)) / extent
+        line = maps.movedim(dim, -1)
+        summed = functional.conv1d(line.reshape(-1, 1, line.shape[-1]), share.to(maps)[None, None], padding=reach)
+        maps = summed.view(line.shape).movedim(-1, dim)
+    return maps

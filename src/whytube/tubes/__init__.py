@@ -1,21 +1,19 @@
-"""Boxes through time: Tube, overlap, projection from the grid, masking."""
+"""Boxes through time: Tube, areas and overlap, boxes of grid cells, masking."""
 
-from whytube.tubes.making import center_tube, enclosing_tube, random_tube, tube_from_cells
+from whytube.tubes.boxes import box_areas, cell_boxes, region_iou, tube_iou
 from whytube.tubes.masking import FILLS, box_masks, erase, tube_mask
-from whytube.tubes.overlap import tube_iou, tube_iou_many, tube_iou_on
-from whytube.tubes.tube import Tube
+from whytube.tubes.tube import Tube, enclosing_tube, random_tube
 
 __all__ = [
     "FILLS",
     "Tube",
+    "box_areas",
     "box_masks",
-    "center_tube",
+    "cell_boxes",
     "enclosing_tube",
     "erase",
     "random_tube",
-    "tube_from_cells",
+    "region_iou",
     "tube_iou",
-    "tube_iou_many",
-    "tube_iou_on",
     "tube_mask",
 ]

@@ -1,4 +1,4 @@
-"""Tube: boxes through time."""
+"""Tube: boxes through time, what every answer points with; and a random one, for controls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from whytube.checks import fail
+from whytube.tubes.boxes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+
+# Velocity of a random tube: what is kept from frame to frame, and its spread as a fraction of the free room.
+INERTIA = 0.9
+SPEED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +65,6 @@ class Tube:
             raise fail("times", f"{count} finite seconds, or None", f"shape {times.shape}, {times.tolist()[:8]}")
         return _frozen(times)
 
-    @classmethod
-    def empty(cls) -> Tube:
-        """Build the tube that covers nothing."""
-        return cls(frames=np.zeros(0, dtype=np.int64), boxes=np.zeros((0, 4)))
-
     def __len__(self) -> int:
         return len(self.frames)
 
@@ -82,21 +82,6 @@ class Tube:
     def span(self) -> tuple[int, int]:
         """First frame and one past the last, (0, 0) for an empty tube."""
         return (int(self.frames[0]), int(self.frames[-1]) + 1) if len(self) else (0, 0)
-
-    def area_fraction(self, size: tuple[int, int], total_frames: int) -> float:
-        """Share of a video of `total_frames` frames of `size` (height, width) that lies inside the tube, in [0, 1].
-
-        Count the frames that the tube could have had a box on: for a tube made on a clip, the clip's distinct ones.
-        """
-        height, width = size
-        if total_frames < max(len(self), 1) or height < 1 or width < 1:
-            raise fail("total_frames", f"at least {max(len(self), 1)} (frames of at least 1x1)", (total_frames, *size))
-        return self.clipped(size).volume / (total_frames * height * width)
-
-    def clipped(self, size: tuple[int, int]) -> Tube:
-        """Cut the boxes off at the edges of frames of `size` (height, width); one wholly outside keeps no area."""
-        height, width = size
-        return Tube(self.frames, self.boxes.clip(0, [width, height, width, height]), self.times)
 
     def at(self, indices: ArrayLike) -> NDArray[np.float64]:
         """Boxes at given frame indices, in any order and with repeats; zeros where there is none: (T,) -> (T, 4)."""
@@ -122,11 +107,44 @@ class Tube:
         return cls(frames=data["frames"], boxes=data["boxes"], times=data.get("times"))
 
 
-def box_areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Areas of boxes x1 y1 x2 y2, (..., 4) -> (...,); 0 where x2 < x1 or y2 < y1."""
-    sides = (boxes[..., 2:] - boxes[..., :2]).clip(min=0)
-    areas: NDArray[np.float64] = sides[..., 0] * sides[..., 1]
-    return areas
+def enclosing_tube(frames: ArrayLike, boxes: ArrayLike) -> Tube:
+    """Put one box around all boxes of each frame: frames (N,) in any order and with repeats, boxes (N, 4)."""
+    indices, given = np.asarray(frames, dtype=np.int64), np.asarray(boxes, dtype=np.float64)
+    if given.shape != (len(indices), 4) and given.size + len(indices):
+        raise fail("boxes", f"of shape ({len(indices)}, 4), one per frame", given.shape)
+    given = given.reshape(-1, 4)
+    kept, place = np.unique(indices, return_inverse=True)
+    corners = np.repeat([[np.inf, np.inf, -np.inf, -np.inf]], len(kept), axis=0)
+    np.minimum.at(corners[:, :2], place, given[:, :2])
+    np.maximum.at(corners[:, 2:], place, given[:, 2:])
+    return Tube(kept, corners)
+
+
+def random_tube(size: tuple[int, int], box: ArrayLike, frames: ArrayLike, *, rng: np.random.Generator) -> Tube:
+    """Let a box drift smoothly inside frames of `size` (height, width), from a uniformly random place.
+
+    box: (height, width) of the box, or (L, 2) to match another tube's boxes one by one. frames: (L,) frame indices.
+    The velocity is a random walk with inertia in the source video's frames; at the edges the box bounces off.
+    """
+    indices, boxes = np.asarray(frames, dtype=np.int64), np.asarray(box, dtype=np.float64)
+    if indices.ndim != 1 or boxes.shape not in ((2,), (len(indices), 2)):
+        raise fail("box", f"(height, width) or of shape ({len(indices)}, 2)", f"shape {boxes.shape}")
+    boxes = np.broadcast_to(boxes, (len(indices), 2))
+    room = np.array(size) - boxes
+    if not ((boxes >= 0) & (room >= 0)).all():
+        raise fail("box", f"no larger than the frame, {size[0]} x {size[1]}", boxes.max(axis=0).tolist())
+    place = rng.uniform(size=2)
+    velocity = rng.normal(scale=SPEED, size=2)
+    places = np.empty((len(indices), 2))
+    for step, gap in enumerate(np.diff(indices, prepend=indices[:1])):
+        inertia = INERTIA ** float(gap)
+        velocity = inertia * velocity + np.sqrt(1 - inertia**2) * rng.normal(scale=SPEED, size=2)
+        turned = (place + velocity * gap) % 2
+        velocity = np.where(turned > 1, -velocity, velocity)
+        place = np.where(turned > 1, 2 - turned, turned)
+        places[step] = place
+    corner = places * room
+    return Tube(indices, np.concatenate([corner, corner + boxes], axis=1)[:, [1, 0, 3, 2]])
 
 
 def _frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -8,11 +8,11 @@ from whytube.checks import unknown_name
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
 from whytube.evaluation.methods.controls import (
     Called,
+    RandomAttribute,
     RandomTube,
     RandomVerified,
-    RandomWord,
     Remembered,
-    ShuffledWords,
+    ShuffledAttributes,
 )
 from whytube.evaluation.methods.grad_cam import GradCam
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
+    from whytube.evaluation.judge import TruthMethod
     from whytube.search.question import Method
 
 __all__ = [
@@ -30,21 +31,21 @@ __all__ = [
     "Centre",
     "DetectorBox",
     "GradCam",
+    "RandomAttribute",
     "RandomTube",
     "RandomVerified",
-    "RandomWord",
     "Remembered",
-    "ShuffledWords",
+    "ShuffledAttributes",
     "TrueBox",
     "make_methods",
 ]
 
-METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method]] = {
+METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method | TruthMethod]] = {
     "centre": lambda _, source, seed: Centre(source.attribute_names, seed=seed),
     "random-tube": lambda _, source, seed: RandomTube(source.table, seed=seed),
-    "detector-box": lambda _, source, seed: DetectorBox(source.attribute_names, seed=seed),
+    "detector-box": lambda _, __, seed: DetectorBox(seed=seed),
     "grad-cam": lambda classifier, source, seed: GradCam(classifier, source.table, seed=seed),
-    "true-box": lambda _, source, seed: TrueBox(source.attribute_names, source.table, seed=seed),
+    "true-box": lambda _, __, seed: TrueBox(seed=seed),
 }
 """Methods that need no training, by name: (classifier, source, seed) -> Method."""
 
@@ -52,15 +53,17 @@ METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method]] = {
 CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = {
     "random-tube": lambda like, _, source, seed: RandomTube(source.table, like=like, seed=seed),
     "random-verified": lambda like, classifier, source, seed: RandomVerified(classifier, source.table, like, seed=seed),
-    "random-attribute": lambda like, _, source, seed: RandomWord(like, source.table, seed=seed),
-    "shuffled-attributes": lambda like, _, source, seed: ShuffledWords(like, len(source.attribute_names), seed=seed),
+    "random-attribute": lambda like, _, source, seed: RandomAttribute(like, source.table, seed=seed),
+    "shuffled-attributes": lambda like, _, source, seed: ShuffledAttributes(
+        like, len(source.attribute_names), seed=seed
+    ),
 }
-"""What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
+"""What remains of a method once its tube or attribute is left to chance: (method, classifier, source, seed) -> Method."""
 
 
 def make_methods(
     names: Iterable[str], classifier: VideoClassifier, source: Source, *, like: Method | None = None, seed: int = 0
-) -> list[Method]:
+) -> list[Method | TruthMethod]:
     """Make methods by name; with `like`, also the controls of that method."""
     controls = {} if like is None else CONTROLS
     wanted = list(names)

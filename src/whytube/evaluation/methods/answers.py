@@ -1,4 +1,4 @@
-"""What methods share: words drawn at random, chance that depends on the clip alone, answers laid out as Regions."""
+"""What methods share: random attributes, chance that depends on the clip alone, answers laid out as Regions."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def clip_chances(clips: torch.Tensor, name: str, seed: int) -> list[np.random.Ge
     return [np.random.default_rng([seed, own, zlib.crc32(clip.tobytes())]) for clip in coarse]
 
 
-def random_words(chances: Sequence[np.random.Generator], suited: torch.Tensor, k: int) -> torch.Tensor:
-    """K different words per clip and negative in random order: suited (B, N, S) -> (B, N, k), -1 past the last one.
+def random_attributes(chances: Sequence[np.random.Generator], suited: torch.Tensor, k: int) -> torch.Tensor:
+    """Draw k different attributes per clip and negative: suited (B, N, S) -> ids (B, N, k), -1 past the last one.
 
-    suited: bool, or integers: words with a larger one come first, those with 0 never.
+    suited: bool, or integers: attributes with a larger one come first, those with 0 never.
     """
-    _, negatives, words = suited.shape
-    noise = torch.from_numpy(np.stack([rng.random((negatives, words)) for rng in chances])).to(suited.device)
+    _, negatives, count = suited.shape
+    noise = torch.from_numpy(np.stack([rng.random((negatives, count)) for rng in chances])).to(suited.device)
     ranked = (suited + noise).masked_fill(suited <= 0, -torch.inf)
-    value, place = ranked.topk(min(k, words), dim=-1)
+    value, place = ranked.topk(min(k, count), dim=-1)
     drawn = torch.where(value > -torch.inf, place, -1)
     return torch.nn.functional.pad(drawn, (0, k - drawn.shape[-1]), value=-1)
 
 
 def as_regions(
-    boxes: torch.Tensor, attributes: torch.Tensor, exists: torch.Tensor, scores: torch.Tensor | None = None
+    boxes: torch.Tensor, attribute_ids: torch.Tensor, exists: torch.Tensor, scores: torch.Tensor | None = None
 ) -> Regions:
-    """Lay out answers best first: boxes (B, N, k, T, 4), attributes (B, N, k), exists (B, N, k) bool.
+    """Lay out answers best first: boxes (B, N, k, T, 4), attribute_ids (B, N, k), exists (B, N, k) bool.
 
     Where one does not exist it is padding; without scores an answer's is minus its rank.
     """
@@ -45,6 +45,6 @@ def as_regions(
         scores = -torch.arange(boxes.shape[2], device=boxes.device, dtype=torch.float32).expand(exists.shape)
     return Regions(
         boxes=torch.where(exists[..., None, None], boxes, 0).float(),
-        attribute_ids=torch.where(exists, attributes, -1),
+        attribute_ids=torch.where(exists, attribute_ids, -1),
         scores=torch.where(exists, scores, -torch.inf),
     )

@@ -7,17 +7,16 @@ random and shuffled ones on its own tubes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
+from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
-from whytube.evaluation.metrics import separating_words
-from whytube.search.question import Regions, padded
-from whytube.search.verify import log_odds, masked_logits
+from whytube.search.question import Regions, suited_attributes
+from whytube.search.verify import best_regions
 from whytube.tubes import random_tube
 
 if TYPE_CHECKING:
@@ -76,9 +75,8 @@ class RandomTube:
         sides = self._sides(question, k)
         tubes = _drifting_tubes(question, sides, chances)
         present = self.table.to(clips.device)[question.positive][:, None].expand(*shape[:2], -1)
-        drawn = random_words(chances, present, k)
-        turn = torch.arange(k, device=clips.device) % (drawn >= 0).sum(-1, keepdim=True).clamp_min(1)
-        return as_regions(tubes, drawn.gather(-1, turn), torch.from_numpy(sides.any((-1, -2))).to(clips.device))
+        drawn = random_attributes(chances, present, k)
+        return as_regions(tubes, _in_turn(drawn, k), torch.from_numpy(sides.any((-1, -2))).to(clips.device))
 
     def _sides(self, question: Question, k: int) -> NDArray[np.float64]:
         """Height and width of the boxes, (B, N, k, T, 2); 0 where there is none."""
@@ -109,22 +107,14 @@ class RandomVerified:
         sides = _sides_of(self.like(question, 1).boxes, question).repeat(self.tubes, axis=2)
         boxes = _drifting_tubes(question, sides, chances)
         exists = torch.from_numpy(sides.any((-1, -2))).to(boxes.device)
-        logits = masked_logits(self.classifier, question, boxes, exists)
-        before = log_odds(question.features.logits, question.negative)[..., None]
-        rise = log_odds(logits, question.negative[..., None, None])[..., 0] - before
-        value, place = torch.where(exists, rise, -torch.inf).topk(min(k, self.tubes), dim=-1)
-        chosen = boxes.gather(2, place[..., None, None].expand(*place.shape, *boxes.shape[-2:]))
-        table = self.table.to(boxes.device)
-        apart = separating_words(table, question.positive, question.negative)
-        suited = torch.where(apart.any(-1, keepdim=True), apart, table[question.positive][:, None])
-        drawn = random_words(chances, suited, k)
-        turn = torch.arange(place.shape[-1], device=boxes.device) % (drawn >= 0).sum(-1, keepdim=True).clamp_min(1)
-        words = torch.where(value > -torch.inf, drawn.gather(-1, turn), -1)
-        return padded(torch.where((value > -torch.inf)[..., None, None], chosen, 0).float(), words, value, k)
+        drawn = random_attributes(chances, suited_attributes(self.table, question), k)
+        best = best_regions(self.classifier, question, boxes.float().unsqueeze(3), exists[..., None], k)
+        ids = torch.where(best.scores > -torch.inf, _in_turn(drawn, k), -1)
+        return replace(best, attribute_ids=ids)
 
 
 @dataclass(frozen=True, eq=False)
-class RandomWord:
+class RandomAttribute:
     """Another method's tubes with random words: of all attributes, or of the positive class's where `present`."""
 
     like: Method
@@ -139,12 +129,12 @@ class RandomWord:
         row = self.table.to(question.clips.device)[question.positive]
         suited = row if self.present else torch.ones_like(row)
         chances = clip_chances(question.clips, self.name, self.seed)
-        words = random_words(chances, suited[:, None].expand(*question.negative.shape, -1), k)
-        return Regions(regions.boxes, torch.where(regions.scores > -torch.inf, words, -1), regions.scores)
+        ids = random_attributes(chances, suited[:, None].expand(*question.negative.shape, -1), k)
+        return Regions(regions.boxes, torch.where(regions.scores > -torch.inf, ids, -1), regions.scores)
 
 
 @dataclass(frozen=True, eq=False)
-class ShuffledWords:
+class ShuffledAttributes:
     """Another method's answers with every word exchanged for a fixed other one: its concept figures must fall.
 
     attributes: S, the number of words.
@@ -159,13 +149,19 @@ class ShuffledWords:
         """Answer with the same tubes and exchanged words."""
         regions = self.like(question, k)
         other = self.exchange().to(regions.attribute_ids.device)
-        words = torch.where(regions.attribute_ids >= 0, other[regions.attribute_ids.clamp_min(0)], -1)
-        return Regions(regions.boxes, words, regions.scores)
+        ids = torch.where(regions.attribute_ids >= 0, other[regions.attribute_ids.clamp_min(0)], -1)
+        return Regions(regions.boxes, ids, regions.scores)
 
     def exchange(self) -> torch.Tensor:
         """Word -> the word said in its place, (S,): one round trip through all words, so that none stays."""
         order = torch.from_numpy(np.random.default_rng(self.seed).permutation(self.attributes))
         return torch.empty_like(order).scatter(0, order, order.roll(1))
+
+
+def _in_turn(ids: torch.Tensor, k: int) -> torch.Tensor:
+    """Repeat the ids of (B, N, k) from the first where they run out (-1)."""
+    turn = torch.arange(k, device=ids.device) % (ids >= 0).sum(-1, keepdim=True).clamp_min(1)
+    return ids.gather(-1, turn)
 
 
 def _sides_of(boxes: torch.Tensor, question: Question) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whytube.evaluation.methods.answers import as_regions, clip_chances, random_words
+from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
-from whytube.evaluation.metrics import separating_words
-from whytube.search.contrast import BACKGROUND, GRID, box_tubes, contrastive_maps
+from whytube.search.grad_cam import BACKGROUND, GRID, box_tubes, contrastive_maps
+from whytube.search.question import separating_attributes
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
@@ -48,12 +48,12 @@ class GradCam:
         boxes, value = box_tubes(
             maps, (side, side), k, frames=frames, size=(height, width), grid=self.grid, background=self.background
         )
-        return as_regions(boxes, self._words(question, k), value > -torch.inf, value)
+        return as_regions(boxes, self._attributes(question, k), value > -torch.inf, value)
 
-    def _words(self, question: Question, k: int) -> torch.Tensor:
+    def _attributes(self, question: Question, k: int) -> torch.Tensor:
         if self.table is None:
             return torch.full((*question.negative.shape, k), -1, device=question.clips.device)
         table = self.table.to(question.clips.device)
-        apart = separating_words(table, question.positive, question.negative)
-        suited = table[question.positive][:, None].long() + apart.long()
-        return random_words(clip_chances(question.clips, self.name, self.seed), suited, k)
+        apart = separating_attributes(table, question.positive, question.negative)
+        suited = table[question.positive][:, None].long() + apart.long()  # first those that B lacks
+        return random_attributes(clip_chances(question.clips, self.name, self.seed), suited, k)
