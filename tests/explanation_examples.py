@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from whytube.explanation import Explanation
-from whytube.explanation import Evidence, Reason
+from whytube.explanation import Evidence, Explanation, Reason
 from whytube.tubes import Tube
 
 FRAMES = 6

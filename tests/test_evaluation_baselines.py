@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from toy_squares import WORDS, Squares, ask
+from toy_squares import WORDS, Squares, ask, truth
 from whytube.errors import ArgumentError
 from whytube.evaluation.methods import METHODS, Centre, DetectorBox, TrueBox, make_methods
 
@@ -30,7 +30,7 @@ def test_true_box_is_what_a_has_and_b_lacks():
     question, shown = ask(3)
     # Clip 0 is red with a green square; blue has a red square too, so only "green square" separates them.
     question = replace(question, positive=torch.tensor([0, 1, 2]), negative=torch.tensor([[2], [0], [1]]))
-    regions = TrueBox(WORDS, Squares.table)(question, 2)
+    regions = TrueBox().with_truth(question, truth(shown), 2)
     assert regions.attribute_ids[:, 0].tolist() == [[1, -1], [2, -1], [0, -1]]
     for b, word in enumerate((1, 2, 0)):
         assert np.allclose(regions.boxes[b, 0, 0].numpy(), shown.boxes[b][WORDS[word]])
@@ -38,16 +38,16 @@ def test_true_box_is_what_a_has_and_b_lacks():
 
 
 def test_true_box_has_no_answer_where_nothing_is_annotated():
-    question, _ = ask(1)
+    question, shown = ask(1)
     question = replace(question, positive=torch.tensor([3]), negative=torch.tensor([[0, 1]]))
-    regions = TrueBox(WORDS, Squares.table)(question, 1)
+    regions = TrueBox().with_truth(question, truth(shown), 1)
     assert (regions.attribute_ids == -1).all()
     assert regions.scores.isneginf().all()
 
 
 def test_detector_box_does_not_care_for_the_question():
     question, shown = ask(3, negatives=3)
-    regions = DetectorBox(WORDS)(question, 1)
+    regions = DetectorBox().with_truth(question, truth(shown), 1)
     assert (regions.boxes == regions.boxes[:, :1]).all()
     for b in range(3):
         assert any(np.allclose(regions.boxes[b, 0, 0].numpy(), track) for track in shown.boxes[b].values())
@@ -58,18 +58,21 @@ def test_detector_box_is_the_actors_where_there_is_one():
     question, shown = ask(3)
     actor = np.tile([2.0, 3.0, 20.0, 30.0], (4, 1))
     boxes = [shown.boxes[0] | {"actor": actor}, *shown.boxes[1:]]
-    plain, acted = DetectorBox(WORDS)(question, 2), DetectorBox(WORDS)(replace(question, boxes=boxes), 2)
+    plain, acted = (
+        DetectorBox().with_truth(question, truth(known), 2) for known in (shown, replace(shown, boxes=boxes))
+    )
     assert (acted.boxes[0, :, 0].numpy() == actor).all()
     assert (acted.boxes[0, :, 1] == 0).all(), "a clip has one actor box"
     assert torch.equal(acted.boxes[1:], plain.boxes[1:]), "other clips keep the boxes of their attributes"
     assert (acted.attribute_ids[0, :, 0] >= 0).all()
 
 
-def test_boxes_are_needed():
-    question = replace(ask(1)[0], boxes=None)
-    for method in (TrueBox(WORDS, Squares.table), DetectorBox(WORDS)):
-        with pytest.raises(ArgumentError, match="these clips have no annotated boxes"):
-            method(question, 1)
+def test_without_boxes_there_is_no_answer():
+    question, shown = ask(1)
+    for method in (TrueBox(), DetectorBox()):
+        regions = method.with_truth(question, truth(replace(shown, boxes=[{}])), 2)
+        assert (regions.boxes == 0).all()
+        assert regions.scores.isneginf().all()
 
 
 def test_methods_by_name():

@@ -1,8 +1,15 @@
 import pytest
 import torch
 
-from toy_squares import WORDS, Adder, Squares, ask
-from whytube.evaluation.methods import Called, Centre, RandomTube, RandomVerified, RandomAttribute, ShuffledAttributes, TrueBox
+from toy_squares import WORDS, Adder, Knowing, Squares, ask
+from whytube.evaluation.methods import (
+    Called,
+    Centre,
+    RandomAttribute,
+    RandomTube,
+    RandomVerified,
+    ShuffledAttributes,
+)
 from whytube.evaluation.metrics import box_areas, tube_frames
 from whytube.search.question import Regions
 from whytube.search.verify import log_odds, masked_logits
@@ -74,8 +81,8 @@ def test_random_attributes_leave_the_tube():
 
 def test_shuffled_words_are_all_wrong():
     question, _ = ask(3)
-    method = ShuffledAttributes(TrueBox(WORDS, Squares.table), len(WORDS), seed=1)
-    true, said = TrueBox(WORDS, Squares.table)(question, 2), method(question, 2)
+    method = ShuffledAttributes(Knowing(), len(WORDS), seed=1)
+    true, said = Knowing()(question, 2), method(question, 2)
     assert torch.equal(true.boxes, said.boxes)
     assert ((true.attribute_ids == said.attribute_ids) == (true.attribute_ids == -1)).all()
     assert (said.attribute_ids[true.attribute_ids >= 0] >= 0).all()

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from toy_squares import WORDS, Adder, Squares, ask
+from toy_squares import WORDS, Adder, Knowing, Squares, ask
 from whytube.errors import ArgumentError
 from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
-from whytube.evaluation.methods import Centre, TrueBox
+from whytube.evaluation.methods import Centre
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.search.question import Regions
 from whytube.tubes import box_masks, erase
@@ -33,7 +33,7 @@ def judged(question, shown, regions, fills=("zero",)):
 def test_masking_is_really_done():
     question, _ = ask(3)
     model, fills = Adder().eval(), ("zero", "mean", "blur")
-    regions = TrueBox(WORDS, Squares.table)(question, 2)
+    regions = Knowing()(question, 2)
     after = masked_log_probabilities(model, question, regions.boxes, fills=fills)
     assert after.shape == (3, 3, 2, 2, 4)
     for f, fill in enumerate(fills):
@@ -67,7 +67,7 @@ def test_masking_the_red_square_speaks_for_green():
 
 def test_headline_is_the_mean_over_fills():
     question, shown = ask(3)
-    regions = TrueBox(WORDS, Squares.table)(question, 1)
+    regions = Knowing()(question, 1)
     figures = judged(question, shown, regions, fills=("zero", "freeze"))
     for name in ("negative_class_accuracy.top1", "positive_drop", "log_probability.change.negative"):
         both = (figures[f"fills.zero.{name}"] + figures[f"fills.freeze.{name}"]) / 2

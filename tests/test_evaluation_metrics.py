@@ -8,6 +8,7 @@ import torch
 
 from whytube.errors import ArgumentError
 from whytube.evaluation import metrics
+from whytube.search.question import separating_attributes
 from whytube.tubes import Tube, tube_iou
 
 A, B, C, D = range(4)
@@ -149,7 +150,7 @@ def test_clips_without_boxes_have_no_concept(scene):
 def test_words_and_the_pair_of_classes():
     table = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=torch.bool)
     positive, negative = torch.tensor([A]), torch.tensor([[B, C]])
-    apart = metrics.separating_attributes(table, positive, negative)
+    apart = separating_attributes(table, positive, negative)
     assert apart.tolist() == [[[False, True, False], [False, False, False]]]
     words = torch.tensor([[[1, 0, 2, -1], [1, 0, 2, -1]]])
     assert metrics.attribute_in_class(table, positive, words).tolist() == [[[1, 1, 0, 0]] * 2]

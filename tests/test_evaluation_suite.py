@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toy_source import Tints
-from toy_squares import WORDS, Adder, Squares
+from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.classifiers import C3DResNet
 from whytube.data.source import ACTOR
 from whytube.data.world import World
@@ -17,7 +17,7 @@ from whytube.evaluation.methods import Centre, RandomTube, ShuffledAttributes, T
 def found():
     source, model = Squares(9), Adder()
     methods = make_methods(METHODS, model, source)
-    methods.append(ShuffledAttributes(methods[-1], len(WORDS)))
+    methods.append(ShuffledAttributes(Knowing(), len(WORDS)))
     return evaluate(methods, model, source, batch_size=4, fills=("zero", "mean"), clips=True)
 
 
@@ -73,7 +73,7 @@ def test_records(found):
 
 def test_batches_do_not_matter():
     source, model = Squares(), Adder()
-    methods = [Centre(WORDS), RandomTube(source.table, like=TrueBox(WORDS, source.table))]
+    methods = [Centre(WORDS), RandomTube(source.table, like=Knowing())]
     one, many = (evaluate(methods, model, source, count=6, batch_size=size, fills=("zero",)) for size in (6, 1))
     for name, results in one["methods"].items():
         same = many["methods"][name]
@@ -96,7 +96,7 @@ def test_modes_and_progress():
 
 def test_controls_on_the_same_tubes_cost_no_run():
     model, source = Adder(), Squares(3)
-    true = TrueBox(WORDS, source.table)
+    true = Knowing()
     evaluate([true], model, source, fills=("zero",))
     alone, model.seen = model.seen, 0
     evaluate([true, ShuffledAttributes(true, len(WORDS))], model, source, fills=("zero",))
@@ -127,8 +127,8 @@ class Acting(Squares):
 
 def test_the_actor_is_no_attribute():
     source = Acting(3)
-    found = evaluate([TrueBox(WORDS, source.table)], Adder(), source, negatives=1, fills=("zero",))
-    plain = evaluate([TrueBox(WORDS, source.table)], Adder(), Squares(3), negatives=1, fills=("zero",))
+    found = evaluate([TrueBox()], Adder(), source, negatives=1, fills=("zero",))
+    plain = evaluate([TrueBox()], Adder(), Squares(3), negatives=1, fills=("zero",))
     ours, theirs = (results["methods"]["true-box"] for results in (found, plain))
     assert 0 < ours["actor_iou"] < ours["true_box_iou"] == 1
     assert theirs["actor_iou"] is theirs["actor_pointing"] is None

@@ -15,7 +15,7 @@ from whytube.explaining import explain, explain_all, load_model
 from whytube.explanation import Explanation
 from whytube.models import save_classifier
 from whytube.models.explainer_file import save_explainer
-from whytube.search.question import Question
+from whytube.search.question import Question, ask
 from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_video
@@ -54,7 +54,7 @@ def test_boxes_come_back_in_the_videos_own_pixels_and_times(video, objective):
     explainer = build(objective)
     explanation = explain(video, explainer, k=3)
     clip = read_clip(video, frames=FRAMES, size=SIZE)
-    question = explainer.question(clip.frames[None])
+    question = ask(explainer.classifier, clip.frames[None])
     regions = explainer(question, 3)
     assert explanation.source == str(video)
     assert explanation.size == (HEIGHT, WIDTH)
@@ -274,7 +274,7 @@ def test_a_model_that_stands_on_pulled_weights(explainer, folder, monkeypatch, t
 
 def test_a_repeated_frame_keeps_its_first_box(explainer):
     clip = Clip(frames(FRAMES, *SIZE), [0, 0, 3, 3], [0.0, 0.0, 0.6, 0.6], (2 * SIZE[0], 3 * SIZE[1]), "made")
-    question = explainer.question(clip.frames[None])
+    question = ask(explainer.classifier, clip.frames[None])
     reason = explain(clip, explainer, k=1).reasons[0]
     boxes = explainer(Question(question.clips, question.features, question.positive, question.negative), 1).boxes[
         0, 0, 0

@@ -9,6 +9,7 @@ from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer.explainer import NEARLY, Explainer, build_scores
+from whytube.search import question
 from whytube.search.question import Question, listed
 from whytube.search.verify import VERIFYING_FILL
 from whytube.subpath import max_subpath
@@ -167,13 +168,13 @@ def test_the_features_are_standardised_first():
 @pytest.mark.parametrize("objective", METHODS)
 def test_nothing_about_the_classifier_changes(objective):
     explainer = tiny_explainer(objective)
-    expected = explainer(explainer.question(CLIPS), 2)
+    expected = explainer(question.ask(explainer.classifier, CLIPS), 2)
     network = explainer.classifier
     network.train()
     network.blocks[0].eval()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     modes = [module.training for module in network.modules()]
-    same(explainer(explainer.question(CLIPS), 2), expected)
+    same(explainer(question.ask(explainer.classifier, CLIPS), 2), expected)
     assert [module.training for module in network.modules()] == modes
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
@@ -182,20 +183,20 @@ def test_nothing_about_the_classifier_changes(objective):
 
 def test_a_question_about_what_the_classifier_says():
     explainer = tiny_explainer()
-    question = explainer.question(CLIPS, negatives=2)
-    ranked = question.features.logits.argsort(1, descending=True)
-    assert torch.equal(question.positive, ranked[:, 0])
-    assert torch.equal(question.negative, ranked[:, 1:])
-    assert not question.features.logits.requires_grad
+    asked = question.ask(explainer.classifier, CLIPS, negatives=2)
+    ranked = asked.features.logits.argsort(1, descending=True)
+    assert torch.equal(asked.positive, ranked[:, 0])
+    assert torch.equal(asked.negative, ranked[:, 1:])
+    assert not asked.features.logits.requires_grad
     with pytest.raises(ArgumentError, match="`negatives` must be an integer from 1 to 2, got 3"):
-        explainer.question(CLIPS, negatives=3)
+        question.ask(explainer.classifier, CLIPS, negatives=3)
 
 
 def test_the_world_fits():
     world = World(size=32, frames=2)
     classifier = tiny_classifier(world.classes, size=(32, 32))
     explainer = tiny_explainer(classifier=classifier, words=world.attribute_names, table=world.table)
-    regions = explainer(explainer.question(world.batch("test", range(2)).clips, negatives=3), 2)
+    regions = explainer(question.ask(explainer.classifier, world.batch("test", range(2)).clips, negatives=3), 2)
     assert regions.boxes.shape == (2, 3, 2, 2, 4)
     assert (regions.attribute_ids[..., 0] >= 0).all()
 

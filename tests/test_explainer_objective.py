@@ -10,7 +10,6 @@ from benchmarks.train import straightforward
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.errors import ArgumentError
 from whytube.explainer import objective
-from whytube.explainer.scores import Forms
 from whytube.explainer.objective import (
     OBJECTIVES,
     Objective,
@@ -21,7 +20,7 @@ from whytube.explainer.objective import (
     loss_terms,
     zero_level,
 )
-from whytube.explainer.scores import Scores
+from whytube.explainer.scores import Forms, Scores
 from whytube.subpath.reference import compose
 
 POSITIVE = torch.tensor([2, 0, 3])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from whytube.errors import ArgumentError, ExplanationError
-from whytube.explanation import Explanation
-from whytube.explanation import Evidence, Reason
+from whytube.explanation import Evidence, Explanation, Reason
 from whytube.tubes import Tube
 
 FELL = Evidence("mean", 0.91, 0.34, 0.05, 0.52)
@@ -67,11 +66,6 @@ def test_sentence_keeps_to_what_was_measured():
 def test_the_score_has_a_name():
     assert explanation(settings={"score": "tube score"}).score_name == "tube score"
     assert explanation().score_name == "score"
-
-
-def test_markdown_cannot_be_broken_by_a_name():
-    said = explanation(reason("a*b\n# c"), positive="pole_vault<b>").markdown
-    assert said == r"classified as *pole\_vault\<b\>*, not *long jump*, because of *a\*b \# c*"
 
 
 def test_dictionary_has_the_documented_keys():

@@ -98,7 +98,7 @@ def test_bridged_boxes_are_interpolated_between_annotated_frames_alone():
         [0, 0, 0, 0],
     ]
     assert np.array_equal(boxes_at(tube, indices), tube.at(indices))
-    assert np.array_equal(boxes_at(Tube.empty(), indices, bridge=9), np.zeros((8, 4)))
+    assert np.array_equal(boxes_at(Tube([], []), indices, bridge=9), np.zeros((8, 4)))
 
 
 BOX, OTHER = [0.0, 0, 4, 4], [8.0, 4, 12, 8]

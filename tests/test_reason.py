@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from whytube.explanation import MOVED, MUCH, RULE, Evidence, Reason
 from whytube.tubes import Tube
@@ -9,7 +8,7 @@ STAYED = Evidence("blur", 0.91, 0.90, 0.05, 0.05)
 
 
 def reason(*, evidence: tuple[Evidence, ...]) -> Reason:
-    return Reason("with pole", 1.25, Tube.empty(), evidence)
+    return Reason("with pole", 1.25, Tube([], []), evidence)
 
 
 def test_a_reason_moves_the_decision_under_most_fills():
@@ -18,15 +17,12 @@ def test_a_reason_moves_the_decision_under_most_fills():
     assert Evidence("mean", 0.03, 0.02, 0.01, 0.03).moved, "B overtook A"
     assert not Evidence("mean", 0.9999, 0.999, 1e-6, 1e-4).moved, "the odds fell, the decision stands"
     assert not Evidence("mean", 0.5, 0.9, 0.4, 0.1).moved
-    assert FELL.odds_ratio == pytest.approx((0.34 / 0.52) / (0.91 / 0.05))
     assert reason(evidence=(FELL, FELL, STAYED)).moved is True
     assert reason(evidence=(FELL, STAYED)).moved is False
     assert reason(evidence=()).moved is None
 
 
-def test_odds_of_saturated_probabilities_are_numbers():
-    assert Evidence("mean", 1.0, 1.0, 0.0, 0.0).odds_ratio == 1
-    assert Evidence("mean", 1.0, 0.0, 0.0, 1.0).odds_ratio == pytest.approx(1e-14)
+def test_rounding_errors_of_a_softmax_pass():
     assert Evidence("mean", np.float32(1.0000001), 0.5, 0, 0.5).positive_before == 1.0
 
 

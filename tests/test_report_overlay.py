@@ -34,7 +34,7 @@ def test_boxes_of_a_centre_clip_do_not_reach_past_it():
     tube = Tube([50, 52], [[0, 0, 1, 1]] * 2)
     boxes = boxes_between(tube, range(100), sampled=[50, 52])
     assert np.flatnonzero(boxes.any(axis=1)).tolist() == [49, 50, 51, 52, 53]
-    assert not boxes_between(Tube.empty(), range(5), sampled=[0, 2]).any()
+    assert not boxes_between(Tube([], []), range(5), sampled=[0, 2]).any()
 
 
 def test_a_gap_in_a_tube_stays_a_gap():

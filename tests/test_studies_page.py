@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(scope="module")
 def run():
     source = Squares(6)
-    return evaluate([Centre(WORDS), TrueBox(WORDS, source.table)], Adder(), source)
+    return evaluate([Centre(WORDS), TrueBox()], Adder(), source)
 
 
 def test_the_paper_stands_beside_ours(run):

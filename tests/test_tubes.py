@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 from whytube.errors import ArgumentError
 from whytube.tubes import (
     Tube,
-    center_tube,
+    cell_boxes,
     enclosing_tube,
     random_tube,
-    tube_from_cells,
+    region_iou,
     tube_iou,
-    tube_iou_many,
-    tube_iou_on,
 )
 
 
@@ -69,23 +67,18 @@ class TestTube:
             Tube(frames, boxes, times)
 
     def test_empty(self):
-        for one in (Tube.empty(), Tube([], []), Tube.from_dict(Tube.empty().to_dict())):
+        for one in (Tube([], []), Tube.from_dict(Tube([], []).to_dict())):
             assert len(one) == 0
             assert one.boxes.shape == (0, 4)
             assert one.volume == 0
             assert one.span == (0, 0)
-            assert one.area_fraction((10, 10), 4) == 0
             assert one.at([0, 1]).tolist() == [[0] * 4] * 2
 
-    def test_volume_span_and_area_fraction(self):
+    def test_volume_and_span(self):
         one = tube((0, 0, 4, 2), (1, 1, 3, 2), start=3)
         assert one.areas.tolist() == [8, 2]
         assert one.volume == 10
         assert one.span == (3, 5)
-        assert one.area_fraction((5, 10), 4) == 10 / (4 * 5 * 10)
-        assert tube((-5, -5, 100, 100)).area_fraction((5, 10), 1) == 1
-        with pytest.raises(ArgumentError, match="at least 2"):
-            one.area_fraction((5, 10), 1)
 
     def test_at_takes_any_order_and_repeats(self):
         one = Tube([2, 5], [[0, 0, 1, 1], [1, 1, 2, 2]])
@@ -112,89 +105,68 @@ class TestOverlap:
         assert tube_iou(tube((0, 0, 2, 2)), tube((0, 0, 2, 2), start=1)) == 0
 
     def test_empties_overlap_nothing(self):
-        nothing, flat, some = Tube.empty(), tube((1, 1, 1, 5)), tube((0, 0, 2, 2))
+        nothing, flat, some = Tube([], []), tube((1, 1, 1, 5)), tube((0, 0, 2, 2))
         for a in (nothing, flat):
             for b in (nothing, flat, some):
                 assert tube_iou(a, b) == tube_iou(b, a) == 0
-        assert tube_iou_many(some, []).shape == (0,)
-        assert tube_iou_on(some, some, []) == 0
+        assert tube_iou(some, some, []) == 0
 
     def test_on_given_frames_only(self):
         predicted = tube(*[(0, 0, 4, 4)] * 10)
         annotated = Tube([2, 7], [[0, 0, 4, 4], [0, 0, 4, 2]])
         assert tube_iou(predicted, annotated) == pytest.approx(24 / 160)
-        assert tube_iou_on(predicted, annotated, [2]) == 1
-        assert tube_iou_on(predicted, annotated, [7, 2, 7]) == pytest.approx(24 / 32)
+        assert tube_iou(predicted, annotated, [2]) == 1
+        assert tube_iou(predicted, annotated, [7, 2, 7]) == pytest.approx(24 / 32)
 
     @settings(deadline=None, max_examples=60)
     @given(tubes(), st.lists(tubes(), min_size=1, max_size=4))
     def test_agrees_with_counting_voxels(self, one, others):
         counted = [volume_iou(one, other) for other in others]
-        assert tube_iou_many(one, others) == pytest.approx(counted)
+        shown = torch.from_numpy(np.stack([other.at(range(8)) for other in others]))
+        assert region_iou(torch.from_numpy(one.at(range(8))), shown).tolist() == pytest.approx(counted)
         assert [tube_iou(other, one) for other in others] == pytest.approx(counted)
 
 
-class TestFromCells:
+def boxes_of(cells, shapes, grid, frames, size):
+    """Boxes of cells on one grid."""
+    path, forms = torch.tensor(cells), torch.tensor(shapes, dtype=torch.float32)
+    return cell_boxes(path, forms, torch.tensor([grid] * len(forms)), frames=frames, size=size).tolist()
+
+
+class TestCellBoxes:
     def test_one_cell_is_the_pixels_it_covers(self):
-        cells = np.array([[0, 1, 2]])
-        one = tube_from_cells(cells, [(1, 1)], (1, 3, 4), [7], (30, 80), times=[0.5])
-        assert one.frames.tolist() == [7]
-        assert one.boxes.tolist() == [[40, 10, 60, 20]]
-        assert one.times.tolist() == [0.5]
+        assert boxes_of([[0, 1, 2]], [(1, 1)], (3, 4), 1, (30, 80)) == [[40, 10, 60, 20]]
 
     def test_forms_are_centred_on_the_cell_and_clipped(self):
-        cells = np.array([[0, 1, 1], [1, 1, 1], [1, 0, 0], [0, 2, 3]])
-        one = tube_from_cells(cells, [(2, 2), (3, 2)], (4, 3, 4), range(4), (30, 40))
-        assert one.boxes.tolist() == [[5, 5, 25, 25], [5, 0, 25, 30], [0, 0, 15, 20], [25, 15, 40, 30]]
+        cells = [[0, 1, 1], [1, 1, 1], [1, 0, 0], [0, 2, 3]]
+        expected = [[5, 5, 25, 25], [5, 0, 25, 30], [0, 0, 15, 20], [25, 15, 40, 30]]
+        assert boxes_of(cells, [(2, 2), (3, 2)], (3, 4), 4, (30, 40)) == expected
 
     def test_steps_outside_the_path_have_no_box(self):
-        cells = np.array([[-1, -1, -1], [0, 0, 0], [-1, -1, -1]])
-        assert tube_from_cells(cells, [(1, 1)], (3, 2, 2), [4, 8, 12], (8, 8)).frames.tolist() == [8]
-        assert len(tube_from_cells(np.full((3, 3), -1), [(1, 1)], (3, 2, 2), [4, 8, 12], (8, 8))) == 0
+        nothing = [0.0] * 4
+        cells = [[-1, -1, -1], [0, 0, 0], [-1, -1, -1]]
+        assert boxes_of(cells, [(1, 1)], (2, 2), 3, (8, 8)) == [nothing, [0, 0, 4, 4], nothing]
+        assert boxes_of([[-1, -1, -1]] * 3, [(1, 1)], (2, 2), 3, (8, 8)) == [nothing] * 3
 
     def test_an_element_covers_the_frames_of_its_step(self):
-        cells = torch.tensor([[-1, -1, -1], [0, 0, 1]])
-        one = tube_from_cells(cells, [(1, 1)], (2, 1, 2), [0, 3, 6, 9, 12, 15, 18, 21], (4, 8))
-        assert one.frames.tolist() == [12, 15, 18, 21]
-        assert (one.boxes == [4, 0, 8, 4]).all()
-        odd = tube_from_cells(cells, [(1, 1)], (2, 1, 2), [0, 1, 2], (4, 8))
-        assert odd.frames.tolist() == [2]
+        cells, nothing = [[-1, -1, -1], [0, 0, 1]], [0.0] * 4
+        assert boxes_of(cells, [(1, 1)], (1, 2), 8, (4, 8)) == [nothing] * 4 + [[4, 0, 8, 4]] * 4
+        assert boxes_of(cells, [(1, 1)], (1, 2), 3, (4, 8)) == [nothing] * 2 + [[4, 0, 8, 4]]
 
-    def test_frames_that_a_short_video_repeats_are_named_once(self):
-        cells = np.array([[0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 1]])
-        one = tube_from_cells(cells, [(1, 1)], (4, 1, 2), [0, 0, 1, 1], (4, 8), times=[0, 0, 0.1, 0.1])
-        assert one.frames.tolist() == [0, 1]
-        assert one.boxes[:, 0].tolist() == [0, 0]
-        assert one.times.tolist() == [0, 0.1]
-
-    @pytest.mark.parametrize(
-        ("cells", "indices", "message"),
-        [
-            ([[0, 2, 0]], [0], r"below \(1, 2, 2\)"),
-            ([[1, 0, 0]], [0], r"got \(1, 0, 0\)"),
-            ([[0, 0, 0], [0, 0, 0]], [0], r"shape \(1, 3\)"),
-            ([[0.0, 0, 0]], [0], "integers"),
-            ([[0, 0, 0]], [], "at least 1 indices"),
-        ],
-    )
-    def test_cells_outside_the_grid_are_refused(self, cells, indices, message):
-        with pytest.raises(ArgumentError, match=message):
-            tube_from_cells(np.array(cells), [(1, 1)], (1, 2, 2), indices, (8, 8))
+    def test_each_form_has_its_own_grid(self):
+        cells, shapes = torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.ones(2, 2)
+        found = cell_boxes(cells, shapes, torch.tensor([[4, 4], [2, 2]]), frames=2, size=(8, 8))
+        assert found.tolist() == [[2, 2, 4, 4], [4, 4, 8, 8]]
 
 
 class TestControls:
-    def test_center(self):
-        one = center_tube((10, 20), (4, 6), [2, 3], times=[0.1, 0.2])
-        assert one.boxes.tolist() == [[7, 3, 13, 7]] * 2
-        assert one.times.tolist() == [0.1, 0.2]
-
     @settings(deadline=None, max_examples=50)
     @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 40), st.integers(1, 50))
     def test_random_stays_inside_with_its_size(self, seed, height, width, gap):
         frames = np.arange(20) * gap
         one = random_tube((30, 40), (height, width), frames, rng=np.random.default_rng(seed))
         assert one.areas == pytest.approx([height * width] * 20)
-        assert one.clipped((30, 40)).boxes == pytest.approx(one.boxes)
+        assert one.boxes.clip(0, [40, 30, 40, 30]) == pytest.approx(one.boxes)
 
     def test_random_is_smooth_seeded_and_moves(self):
         one, same, other = (
@@ -214,9 +186,8 @@ class TestControls:
 
     def test_no_frames_and_too_large(self):
         assert len(random_tube((8, 8), (2, 2), [], rng=np.random.default_rng(0))) == 0
-        assert len(center_tube((8, 8), (2, 2), [])) == 0
         with pytest.raises(ArgumentError, match="no larger than the frame, 8 x 8"):
-            center_tube((8, 8), (9, 2), [0])
+            random_tube((8, 8), (9, 2), [0], rng=np.random.default_rng(0))
 
 
 def test_one_box_goes_around_all_of_a_frame():

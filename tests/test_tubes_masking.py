@@ -37,7 +37,7 @@ class TestMask:
         assert tube_mask([wide], [0], (240, 320), resolution=(4, 8)).sum() == 1
 
     def test_each_clip_its_own_frames_and_size(self):
-        tubes = [Tube([0, 2], [[0, 0, 4, 4], [4, 4, 8, 8]]), Tube([1], [[0, 0, 8, 16]]), Tube.empty()]
+        tubes = [Tube([0, 2], [[0, 0, 4, 4], [4, 4, 8, 8]]), Tube([1], [[0, 0, 8, 16]]), Tube([], [])]
         mask = tube_mask(tubes, [[0, 2, 2], [0, 1, 2], [0, 1, 2]], [(8, 8), (16, 8), (5, 5)], resolution=(8, 8))
         assert mask.flatten(2).sum(2).tolist() == [[16, 16, 16], [0, 64, 0], [0, 0, 0]]
         assert torch.equal(mask[0, 1], mask[0, 2])
@@ -59,9 +59,9 @@ class TestMask:
 
     def test_wrong_shapes(self):
         with pytest.raises(ArgumentError, match=r"`indices` must be of shape \(T,\) or \(1, T\)"):
-            tube_mask([Tube.empty()], np.zeros((2, 3)), (8, 8), resolution=(4, 4))
+            tube_mask([Tube([], [])], np.zeros((2, 3)), (8, 8), resolution=(4, 4))
         with pytest.raises(ArgumentError, match="`size`"):
-            tube_mask([Tube.empty()], [0], (8, 0), resolution=(4, 4))
+            tube_mask([Tube([], [])], [0], (8, 0), resolution=(4, 4))
 
 
 class TestErase:

@@ -5,8 +5,7 @@ import torch
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
 from whytube.explainer.explainer import Explainer, build_scores
-from whytube.explainer.scores import Forms
-from whytube.explainer.scores import Scores
+from whytube.explainer.scores import Forms, Scores
 
 GRIDS = ((3, 4, 6), (3, 2, 3))
 CHANNELS = (3, 2)

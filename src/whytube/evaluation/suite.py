@@ -86,7 +86,7 @@ def evaluate(
         for start in range(0, total, batch_size):
             indices = range(start, min(start + batch_size, total))
             batch = source.batch(split, indices, device)
-            question, truth = ask(classifier, batch.clips, negatives=negatives), _truth(source, batch)
+            question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
             right.append((question.positive == truth.labels).double().cpu())
             answers = [_answer(method, question, truth, k) for method in methods]
             for method, regions in zip(methods, answers, strict=True):
@@ -124,7 +124,8 @@ def _check(
         check_choice(fill, "fills", FILLS)
 
 
-def _truth(source: Source, batch: ClipBatch) -> Truth:
+def truth_of(source: Source, batch: ClipBatch) -> Truth:
+    """Lay out what a source says about a batch of its clips."""
     tracks = getattr(batch, "boxes", None) or [{}] * len(batch.clips)
     frames, device = batch.clips.shape[2], batch.clips.device
     boxes, known = annotated_boxes(tracks, source.attribute_names, frames=frames)

@@ -58,7 +58,7 @@ CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = 
         like, len(source.attribute_names), seed=seed
     ),
 }
-"""What remains of a method once its tube or attribute is left to chance: (method, classifier, source, seed) -> Method."""
+"""What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
 
 
 def make_methods(
