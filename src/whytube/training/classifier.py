@@ -38,12 +38,12 @@ def fit_classifier(
     device: torch.device | str = "cpu",
     out_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    pretrained: str | None = None,
     progress: Callable[[Record], None] | None = None,
     validate: int = 0,
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
-    pretrained: str | None = None,
 ) -> History:
     """Train `model` in place on the "train" split and leave it in evaluation mode.
 
@@ -53,10 +53,10 @@ def fit_classifier(
     recipe: a Recipe, or the name of one in RECIPES.
     out_dir: receives FILE (to resume from) during training, `classifier.safetensors` and HISTORY at the end. One
         training at a time writes to a folder. resume: go on from FILE if it is there.
+    pretrained: names the weights that `model` begins with; a run is resumed only with the same.
     progress: called with every Record, e.g. to print it or to hand it to a writer of curves.
     validate: how many clips of "val" every Record is also judged on.
     report_every: steps between Records. save_every: Records between saved states, or half a minute if that is less.
-    pretrained: names the weights that `model` begins with; a run is resumed only with the same.
     """
     recipe = find_recipe(recipe)
     loop = _ClassifierLoop(model, source, recipe, torch.device(device), validate)
