@@ -14,8 +14,7 @@ from whytube.cli.config import changed, read_changes
 from whytube.evaluation.methods import CONTROLS, METHODS
 from whytube.explainer.objective import OBJECTIVES
 from whytube.models.presets import PRESETS, build_classifier
-from whytube.training.explainer import EXPLAINER_RECIPES
-from whytube.training.recipe import RECIPES
+from whytube.training import EXPLAINER_RECIPES, RECIPES
 
 ROOT = Path(__file__).parent.parent
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))

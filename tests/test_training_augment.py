@@ -8,7 +8,7 @@ from whytube.training.augment import (
     flip_randomly,
     hasten_randomly,
     light_randomly,
-    sided_words,
+    sided_names,
 )
 
 AREA = (0.02, 0.25)
@@ -78,16 +78,16 @@ def test_flips(clips):
     assert 5 < mirrored.sum() < 35
 
 
-def test_words_with_a_side():
-    words = ["Turn left", "one_hand_right", "upright", "righteous", "spinning counter-clockwise", "leftward step"]
-    assert sided_words(words) == ("Turn left", "one_hand_right", "spinning counter-clockwise", "leftward step")
+def test_names_with_a_side():
+    names = ["Turn left", "one_hand_right", "upright", "righteous", "spinning counter-clockwise", "leftward step"]
+    assert sided_names(names) == ("Turn left", "one_hand_right", "spinning counter-clockwise", "leftward step")
 
 
 def test_the_world_has_no_sides():
     from whytube.data.world import World
 
     world = World(size=32)
-    assert sided_words((*world.classes, *world.attribute_names)) == ()
+    assert sided_names((*world.classes, *world.attribute_names)) == ()
 
 
 def test_a_crop_is_a_part_of_the_frame_at_its_size():

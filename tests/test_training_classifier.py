@@ -10,7 +10,6 @@ from whytube.classifiers import C3DResNet
 from whytube.errors import ArgumentError, ModelError
 from whytube.models import load_backbone, load_classifier, read_card
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
-from whytube.training.classifier import batch_indices
 
 QUICK = Recipe(clips=480, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1, erase=0.3)
 
@@ -100,21 +99,13 @@ def test_going_on_with_other_classes_from_a_trained_backbone(tmp_path):
     assert evaluate_classifier(model, Renamed(), "test", 30).accuracy > 0.9
 
 
-def test_clips_are_not_mirrored_where_a_word_has_a_side():
+def test_clips_are_not_mirrored_where_a_name_has_a_side():
     class Sided(Tints):
-        attributes = ("reddish", "left foot")
+        attribute_names = ("reddish", "left foot")
 
     history = fit_classifier(tiny(), Sided(), replace(QUICK, clips=12, flip=0.5))
     assert history.notes == ["no clip was mirrored: 'left foot' would become wrong"]
     assert fit_classifier(tiny(), Tints(), replace(QUICK, clips=12, flip=0.5)).notes == []
-
-
-def test_indices_in_rounds():
-    taken = [i for step in range(5) for i in batch_indices(step, 4, count=10, seed=0)]
-    assert sorted(taken[:10]) == sorted(taken[10:]) == list(range(10))
-    assert taken[:10] != taken[10:]
-    assert list(batch_indices(3, 4, count=None, seed=0)) == [12, 13, 14, 15]
-    assert sorted(batch_indices(0, 5, count=2, seed=0))[1:4] != [0, 0, 0]
 
 
 def test_divergence_is_said():
@@ -136,3 +127,34 @@ def test_wrong_arguments():
 def test_a_network_without_stages_says_so():
     with pytest.raises(ArgumentError, match="c3d-resnet has no stages to freeze, such as 'Mixed_4b'"):
         fit_classifier(tiny(), Tints(), replace(QUICK, clips=12, freeze="Mixed_4b"))
+
+
+class Always(C3DResNet):
+    """Says the same class whatever it sees."""
+
+    def forward(self, clips):
+        return torch.eye(3, device=clips.device)[1].expand(len(clips), 3)
+
+
+@pytest.fixture
+def always():
+    return Always(Tints.classes, width=1 / 16, frames=2, size=(16, 16))
+
+
+def test_accuracy_and_confusion(always):
+    accuracy, confusion = evaluate_classifier(always, Tints(), "test", 10, batch_size=4)
+    assert accuracy == pytest.approx(0.3)
+    assert confusion.tolist() == [[0, 4, 0], [0, 3, 0], [0, 3, 0]]
+    assert always.training, "the mode is left as it was"
+    always.blocks[0].eval()
+    evaluate_classifier(always, Tints(), "test", 4)
+    assert not always.blocks[0].training, "of every part"
+
+
+def test_all_clips_where_they_have_an_end(always):
+    assert evaluate_classifier(always, Tints(5), "test").confusion.sum() == 5
+    assert evaluate_classifier(always, Tints(5), "test", 100).confusion.sum() == 5
+    with pytest.raises(ArgumentError, match="`count` must be a number, as there is no end of clips in 'test'"):
+        evaluate_classifier(always, Tints(), "test")
+    with pytest.raises(ArgumentError, match="`count` must be an integer of at least 1, got 0"):
+        evaluate_classifier(always, Tints(0), "test")

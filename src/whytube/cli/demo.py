@@ -19,10 +19,7 @@ from whytube.explaining import explain
 from whytube.files import write_whole
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
-from whytube.training.classifier import fit_classifier
-from whytube.training.evaluate import evaluate_classifier
-from whytube.training.explainer import EXPLAINER_RECIPES, fit_explainer
-from whytube.training.recipe import RECIPES
+from whytube.training import EXPLAINER_RECIPES, RECIPES, evaluate_classifier, fit_classifier, fit_explainer
 from whytube.versions import provenance
 from whytube.video import write_video
 

@@ -77,9 +77,8 @@ def train_classifier(
     """
     from whytube.data.source import clips_to_take
     from whytube.models.classifier_file import save_classifier, weights_fingerprint
-    from whytube.training.classifier import fit_classifier
+    from whytube.training.classifier import FILE, fit_classifier
     from whytube.training.recipe import find_recipe
-    from whytube.training.state import FILE
     from whytube.versions import provenance
 
     require_new(json_file, overwrite=overwrite)
@@ -150,15 +149,14 @@ def train_explainer(
     from whytube.checks import unknown_name
     from whytube.data.source import PermutedTable
     from whytube.models import load_model
-    from whytube.training.explainer import EXPLAINER_RECIPES, FILE, fit_explainer
+    from whytube.training.explainer import FILE, fit_explainer
+    from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
 
     require_new(json_file, overwrite=overwrite)
     _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
-    if recipe not in EXPLAINER_RECIPES:
-        raise unknown_name("recipe", recipe, EXPLAINER_RECIPES)
     asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
-    where, (how, others) = find_device(device), changed(EXPLAINER_RECIPES[recipe], asked)
+    where, (how, others) = find_device(device), changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
     if others:
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
     model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
@@ -258,7 +256,7 @@ def _save_and_judge(
 ) -> dict[str, Any]:
     """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
     from whytube.models.classifier_file import load_classifier
-    from whytube.training.evaluate import evaluate_classifier
+    from whytube.training.classifier import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
     accuracy = evaluate_classifier(saved, source, "test", count).accuracy

@@ -107,7 +107,7 @@ def training_bar(steps: int, *, curves: Path | None = None) -> Iterator[Callable
             task = bar.add_task("training", total=steps, course="")
         write = None
         if curves is not None:
-            from whytube.training.curves import tensorboard
+            from whytube.training.history import tensorboard
 
             write = stack.enter_context(tensorboard(curves))
 

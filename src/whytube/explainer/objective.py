@@ -1,20 +1,21 @@
-"""What the explanation module is trained for.
+"""The losses that the scores of (class, attribute) pairs are trained for.
 
 `paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
-*smallest* tube score of m[pos] - m[neg]. It cannot fall below the all-zero level (C - 1) log 2 where one cell looks
-alike in all classes, and the classes are equally frequent and have the same attributes: the smallest tube is at most
-that cell, whose scores for A against B and for B against A are each other's negative. Where classes have different
-attributes it can fall, but by w_s alone, without a look at the clip. See docs/method.md.
+*smallest* tube score of m[pos] - m[neg]. Its all-zero level is (C - 1) log 2. It cannot fall below that level when
+some cell looks alike in all classes, and the classes are equally frequent and share their attributes. The smallest
+tube then scores no more than this cell, and the cell's scores for A against B and for B against A add up to zero.
+When classes differ in their attributes, the loss can fall, but through w_s alone and whatever the clip shows. See
+docs/method.md.
 
-`two-sided` asks that the best tube for A outweighs the best tube for B: -log sigmoid(max + min). Cells without class
-information may then score 0 at no cost, and the loss can fall by what distinguishes the clips.
+`two-sided` compares the best tube for A with the best tube for B: -log sigmoid(max + min). Cells that do not tell the
+classes apart can score 0, so the loss can fall.
 
-`ours` asks something else of the layer: the best tube of w_s . h + b_s is positive for the attributes that a clip has
-and negative for those it has not. That is a reason to tell attribute s from attribute s', which the paper lacks. Since
-the latter holds for every tube, the background becomes negative, and tubes become short. Which tube speaks for A
-against B is then not predicted but measured, see `Explainer`.
+`ours` trains attributes, not classes. The best tube of w_s . h + b_s shall be positive for attributes that the clip
+has, and negative for the others. This tells attribute s from attribute s', which the paper's loss does not. All tubes
+of absent attributes become negative, so background cells do too, and tubes become short. Which tube speaks for A
+against B is not predicted: it is measured, see `Explainer`.
 
-`ours+class` is `ours` with a fifth of the two-sided term: an ablation.
+`ours+class` is `ours` plus a fifth of the two-sided term, for comparison.
 """
 
 from __future__ import annotations
@@ -33,19 +34,23 @@ from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_dif
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from whytube.explainer.scores import Scores
 
-_VOLUME_BYTES = 128 << 20  # score volumes that exist at one time while paths are searched
+    Maps: TypeAlias = Sequence[torch.Tensor]  # (B, d, T, H, W), one per scale
+
+_VOLUME_BYTES = 128 << 20  # of the score volumes that exist at one time while paths are searched
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """Weights of the two terms and how features are scaled.
+    """Weights of the two terms, and what goes with them.
 
     class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
-    attribute_term: weight of the contrast between present and absent attributes. standardise: scale the features.
-    verify: answer with the tubes that move the classifier most, not with those that score highest.
+    attribute_term: weight of the contrast between present and absent attributes.
+    standardise: bring every feature channel to mean 0 and deviation 1.
+    verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
     """
 
     class_term: float = 1.0
@@ -70,15 +75,10 @@ def find_objective(name: str) -> Objective:
     return OBJECTIVES[name]
 
 
-def zero_level(classes: int) -> float:
-    """Value of the paper's loss when every score is zero: (C - 1) log 2."""
-    return (classes - 1) * math.log(2)
-
-
 def loss_terms(
-    objective: Objective, scores: Scores, maps: Sequence[torch.Tensor], positive: torch.Tensor, present: torch.Tensor
+    objective: Objective, scores: Scores, maps: Maps, positive: torch.Tensor, present: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """Weighted terms of the loss for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum."""
+    """Return the weighted terms for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum."""
     maps = scores.normalise(maps)
     terms = {}
     if objective.class_term:
@@ -90,58 +90,49 @@ def loss_terms(
 
 
 def class_term(
-    scores: Scores,
-    maps: Sequence[torch.Tensor],
-    positive: torch.Tensor,
-    present: torch.Tensor,
-    *,
-    two_sided: bool = False,
+    scores: Scores, maps: Maps, positive: torch.Tensor, present: torch.Tensor, *, two_sided: bool = False
 ) -> torch.Tensor:
     """Eq. (7), averaged over the batch: sum over negatives, mean over S(x), of -log sigmoid(tube score)."""
-    attributes, counts = listed(present), present.sum(1)  # (B, s), (B,)
-    value = difference_values(scores, maps, positive, attributes, two_sided=two_sided)  # (B, N, s)
-    share = (attributes >= 0) / counts[:, None].clamp_min(1)
+    attribute_ids, counts = listed(present), present.sum(1)  # (B, s), (B,)
+    value = difference_values(scores, maps, positive, attribute_ids, two_sided=two_sided)  # (B, N, s)
+    share = (attribute_ids >= 0) / counts[:, None].clamp_min(1)
     return (softplus(-value).sum(1) * share).sum(1).mean()
 
 
 def difference_values(
-    scores: Scores,
-    maps: Sequence[torch.Tensor],
-    positive: torch.Tensor,
-    attributes: torch.Tensor,
-    *,
-    two_sided: bool = False,
+    scores: Scores, maps: Maps, positive: torch.Tensor, attribute_ids: torch.Tensor, *, two_sided: bool = False
 ) -> torch.Tensor:
     """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, C - 1, s).
 
-    The search sees chunks of the batch without a tape; the gradient runs through the pooled features of the paths,
-    which are pooled again in backward: kept, they would be most of a step's memory.
+    attribute_ids: (B, s), -1 where a clip has fewer. The search sees chunks of the batch and needs no gradient. The
+    gradient runs through the features pooled along the paths. They are pooled again in backward, since keeping them
+    would take most of a step's memory.
     """
-    classes, count = scores.class_weights[0].shape[0], attributes.shape[1]
+    classes, count = scores.class_weights[0].shape[0], attribute_ids.shape[1]
     grid = math.prod(scores.forms.grid) * scores.forms.count
     chunk = max(1, _VOLUME_BYTES // (4 * classes * count * grid))
     searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
     negative, values = other_classes(positive, classes), []
-    for first in range(0, len(attributes), chunk):
+    for first in range(0, len(attribute_ids), chunk):
         part = slice(first, first + chunk)
-        own, words = [h[part] for h in maps], attributes[part]
+        own, ids = [h[part] for h in maps], attribute_ids[part]
         with torch.no_grad():
-            volumes = scores.class_volumes(own, words)
+            volumes = scores.class_volumes(own, ids)
             paths = [search(volumes, positive[part]).cells for search in searches]
             del volumes
         cells = torch.stack(paths)  # (1 or 2, b, C - 1, s, T, 3)
-        along = (scores, own, cells, positive[part], negative[part], words)
-        values.append(checkpoint(_along, *along, use_reentrant=False, preserve_rng_state=False))
+        given = (scores, own, cells, positive[part], negative[part], ids)
+        values.append(checkpoint(_path_scores, *given, use_reentrant=False, preserve_rng_state=False))
     return torch.cat(values)
 
 
-def _along(
+def _path_scores(
     scores: Scores,
-    maps: Sequence[torch.Tensor],
+    maps: Maps,
     cells: torch.Tensor,
     positive: torch.Tensor,
     negative: torch.Tensor,
-    attributes: torch.Tensor,
+    attribute_ids: torch.Tensor,
 ) -> torch.Tensor:
     """Return dw . pool(h, R), summed over the sides: cells (sides, B, N, s, T, 3) -> (B, N, s), differentiable in w."""
     sides, batch, others, count = cells.shape[:4]
@@ -151,12 +142,12 @@ def _along(
     for scale, windows in enumerate(pooled):
         w_c, w_s = scores.tap_weights("class", scale), scores.tap_weights("attribute", scale)
         both = windows.view(sides, batch, others, count, -1).sum(0) if sides > 1 else windows
-        weighted = both.view(batch, others, count, -1) * (1 + w_s[attributes.clamp_min(0)])[:, None]
+        weighted = both.view(batch, others, count, -1) * (1 + w_s[attribute_ids.clamp_min(0)])[:, None]
         value = value + torch.einsum("bnx,bnsx->bns", w_c[positive][:, None] - w_c[negative], weighted)
     return value
 
 
-def attribute_term(scores: Scores, maps: Sequence[torch.Tensor], present: torch.Tensor) -> torch.Tensor:
+def attribute_term(scores: Scores, maps: Maps, present: torch.Tensor) -> torch.Tensor:
     """Mean over present plus mean over absent attributes of -log sigmoid(+-best tube of w_s . h + b_s)."""
     with torch.no_grad():
         volumes = scores.attribute_volumes(maps)

@@ -1,4 +1,4 @@
-"""Clips as a network should also know them: with a tube erased, mirrored, nearer, faster, in another light."""
+"""Random changes of training clips: a tube erased, mirrored, cropped, faster, in another light."""
 
 from __future__ import annotations
 
@@ -14,9 +14,21 @@ from whytube.tubes import FILLS, Tube, erase, random_tube, tube_mask
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from whytube.training.recipe import Recipe
+
 WHOLE = 0.5
 """Share of random tubes that span the whole clip; the others last at least a quarter of it."""
 SIDED = re.compile(r"\b(left|right|(counter|anti)?-?clockwise)(ward|wards)?\b", re.IGNORECASE)
+
+
+def change_randomly(clips: torch.Tensor, recipe: Recipe, *, step: int, flip: float) -> torch.Tensor:
+    """Change the clips (B, 3, T, H, W) of a step as the recipe says; `flip` is in place of the recipe's."""
+    rng = np.random.default_rng([recipe.seed, step, 1])
+    clips = flip_randomly(clips, probability=flip, rng=rng) if flip else clips
+    clips = hasten_randomly(clips, span=recipe.span, rng=rng) if recipe.span < 1 else clips
+    clips = crop_randomly(clips, area=recipe.crop, rng=rng) if recipe.crop < 1 else clips
+    clips = light_randomly(clips, strength=recipe.light, rng=rng) if recipe.light else clips
+    return erase_randomly(clips, probability=recipe.erase_at(step), area=recipe.erase_area, rng=rng)
 
 
 def erase_randomly(
@@ -49,7 +61,7 @@ def flip_randomly(clips: torch.Tensor, *, probability: float, rng: np.random.Gen
 
 
 def crop_randomly(clips: torch.Tensor, *, area: float, rng: np.random.Generator) -> torch.Tensor:
-    """Cut a random box out of every clip (B, 3, T, H, W), the same in all its frames, and bring it to the full size.
+    """Crop every clip (B, 3, T, H, W) to a random box, the same in all its frames, and resize it to the full size.
 
     area: smallest share of the frame that is kept. The box's shape differs from the frame's by up to a fifth.
     """
@@ -66,7 +78,7 @@ def crop_randomly(clips: torch.Tensor, *, area: float, rng: np.random.Generator)
 
 
 def hasten_randomly(clips: torch.Tensor, *, span: float, rng: np.random.Generator) -> torch.Tensor:
-    """Show a random stretch of every clip (B, 3, T, H, W) in its place, frames repeated; span: its smallest share."""
+    """Replace every clip (B, 3, T, H, W) by a random stretch of it, frames repeated; span: its smallest share."""
     frames = clips.shape[2]
     share = rng.uniform(span, 1, size=(len(clips), 1))
     start = rng.uniform(0, 1, size=(len(clips), 1)) * (1 - share)
@@ -82,8 +94,8 @@ def light_randomly(clips: torch.Tensor, *, strength: float, rng: np.random.Gener
     return ((clips - middle) * drawn[0] + middle * drawn[1]).clamp(0, 1)
 
 
-def sided_words(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that a mirrored clip would make wrong: those that speak of left, right or clockwise."""
+def sided_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are wrong for a mirrored clip: those with left, right or clockwise in them."""
     return tuple(name for name in names if SIDED.search(name.replace("_", " ")))
 
 

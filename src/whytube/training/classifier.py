@@ -1,144 +1,99 @@
-"""Fit a classifier to the clips of a source."""
+"""Fit a classifier to the clips of a source, and count how often it is right."""
 
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from whytube.checks import check_int, fail
-from whytube.data.source import Kept
-from whytube.errors import ModelError
+from whytube.classifiers.base import evaluating
+from whytube.data.source import clips_to_take
 from whytube.models.classifier_file import save_classifier
-from whytube.training.augment import (
-    crop_randomly,
-    erase_randomly,
-    flip_randomly,
-    hasten_randomly,
-    light_randomly,
-    sided_words,
-)
-from whytube.training.evaluate import evaluate_classifier
-from whytube.training.history import History, Record
-from whytube.training.state import FILE, Saving, describe, load_state, save_state
+from whytube.training.augment import change_randomly, sided_names
+from whytube.training.loop import Loop, claimed
+from whytube.training.recipe import Recipe, find_recipe
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.data.source import Source
-    from whytube.training.recipe import Recipe
+    from whytube.data.source import ClipBatch, Source
+    from whytube.training.history import History, Record
+
+FILE = "run.safetensors"
+HISTORY = "history.json"
 
 
 def fit_classifier(
     model: VideoClassifier,
     source: Source,
-    recipe: Recipe,
+    recipe: Recipe | str,
     *,
     device: torch.device | str = "cpu",
     out_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    pretrained: str | None = None,
     progress: Callable[[Record], None] | None = None,
     validate: int = 0,
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
-    pretrained: str | None = None,
 ) -> History:
     """Train `model` in place on the "train" split and leave it in evaluation mode.
 
-    Every batch, tube and flip is decided by the recipe's seed and the step alone, so a run that was interrupted and
-    resumed ends where an uninterrupted one does.
+    The recipe's seed and the step alone decide every batch, tube and flip, so a run that was interrupted and resumed
+    ends where an uninterrupted one does.
 
-    out_dir: receives `run.safetensors` (to resume from) on the way, `classifier.safetensors` and `history.json` at the
-        end. resume: go on from `run.safetensors` if it is there.
+    recipe: a Recipe, or the name of one in RECIPES.
+    out_dir: receives FILE (to resume from) during training, `classifier.safetensors` and HISTORY at the end. One
+        training at a time writes to a folder. resume: go on from FILE if it is there.
+    pretrained: names the weights that `model` begins with; a run is resumed only with the same.
     progress: called with every Record, e.g. to print it or to hand it to a writer of curves.
     validate: how many clips of "val" every Record is also judged on.
     report_every: steps between Records. save_every: Records between saved states, or half a minute if that is less.
-    pretrained: what tells the weights that `model` begins with from others; a run goes on only with the same.
     """
-    run = _Run(model, source, recipe, torch.device(device))
-    folder = None if out_dir is None else Path(out_dir)
-    check_int(report_every, "report_every", 1)
-    check_int(save_every, "save_every", 1)
-    description = describe(model, source, recipe) | {"pretrained": pretrained}
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        if resume and (folder / FILE).exists():
-            run.step, run.history = load_state(folder, model, run.optimizer, run=description)
-    saving = Saving(save_every)
-    while run.step < recipe.steps:
-        record = run.advance(min(report_every, recipe.steps - run.step), validate=validate)
-        if folder is not None and saving.due(len(run.history.records), end=run.step == recipe.steps):
-            save_state(folder, model, run.optimizer, step=run.step, run=description, history=run.history)
-        if progress is not None:
-            progress(record)
-    _lay_out(model, torch.contiguous_format).eval()
-    if folder is not None:
-        metrics = {"last record": asdict(run.history.records[-1])}
-        path = folder / "classifier.safetensors"
-        save_classifier(path, model, provenance=provenance or {}, recipe=asdict(recipe), metrics=metrics)
-        run.history.save(folder / "history.json")
-    return run.history
+    recipe = find_recipe(recipe)
+    loop = _ClassifierLoop(model, source, recipe, torch.device(device), validate)
+    loop.same["pretrained"] = pretrained
+    with claimed(out_dir) as folder:
+        history = loop.run(folder, resume=resume, progress=progress, report_every=report_every, save_every=save_every)
+        _lay_out(model, torch.contiguous_format).eval()
+        if folder is not None:
+            metrics = {"last record": asdict(history.records[-1])}
+            path = folder / "classifier.safetensors"
+            save_classifier(path, model, provenance=provenance or {}, recipe=asdict(recipe), metrics=metrics)
+            history.save(folder / HISTORY)
+    return history
 
 
-class _Run:
-    """A training run between two steps."""
+class _ClassifierLoop(Loop):
+    """Trains a classifier with cross-entropy on clips that are changed at random."""
 
-    def __init__(self, model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> None:
-        if model.classes != tuple(source.classes):
-            raise fail("model", f"for the classes of the source, {source.classes[:3]}...", f"{model.classes[:3]}...")
-        self.recipe, self.device, self.source = recipe, device, source
-        self.model = _lay_out(model.to(device), torch.channels_last_3d)
+    file = FILE
+
+    def __init__(
+        self, model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, validate: int
+    ) -> None:
+        super().__init__(model, source, recipe, device, argument="model")
+        self.module, self.judged = _lay_out(model, torch.channels_last_3d), validate
         if recipe.freeze:
             model.freeze_below(recipe.freeze)
         self.optimizer = recipe.build_optimizer(_groups(model, recipe.head_lr))
-        self.step, self.history = 0, History()
-        self.train: Source = source
-        if recipe.distinct is not None:
-            available = source.count("train")
-            count = recipe.distinct if available is None else min(recipe.distinct, available)
-            self.train = Kept(source, "train", count, device=device)
-        self.count = self.train.count("train")
-        if self.count == 0:
-            raise fail("source", "one with clips to train on", "none in its split 'train'")
-        self.flip = recipe.flip
-        sided = sided_words((*source.classes, *source.attribute_names))
+        sided = sided_names((*source.classes, *source.attribute_names))
+        self.flip = 0.0 if sided else recipe.flip
         if sided and recipe.flip:
-            self.flip = 0.0
             self.history.notes.append(f"no clip was mirrored: {', '.join(map(repr, sided))} would become wrong")
 
-    def advance(self, steps: int, *, validate: int) -> Record:
-        """Take some steps and add a Record of them to the history."""
-        before, lr = time.perf_counter(), self.recipe.lr_at(self.step)
-        self.model.train()
-        results = torch.stack([self._train_step() for _ in range(steps)])
-        loss, hits = results.double().mean(0).tolist()
-        if not np.isfinite(loss):
-            raise ModelError(f"training diverged before step {self.step}: the loss is {loss}. Lower the learning rate")
-        seconds = time.perf_counter() - before
-        seconds += self.history.records[-1].seconds if self.history.records else 0.0
-        accuracy = None
-        if validate:
-            accuracy = evaluate_classifier(self.model, self.source, "val", validate).accuracy
-        shown = self.step * self.recipe.batch_size
-        self.history.records.append(Record(self.step, shown, lr, loss, hits, round(seconds, 2), accuracy))
-        return self.history.records[-1]
-
-    def _train_step(self) -> torch.Tensor:
-        """Take one step; return loss and share of hits, (2,), still on the device."""
-        recipe = self.recipe
-        for group in self.optimizer.param_groups:
-            group["lr"] = recipe.lr_at(self.step) * group["factor"]
-        clips, labels = self._batch()
+    def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the cross-entropy, of pairs of blended clips where the recipe mixes them."""
+        recipe, labels = self.recipe, batch.labels
+        clips = change_randomly(batch.clips, recipe, step=self.step, flip=self.flip)
         share, other = 1.0, labels
         if recipe.mix:
             rng = np.random.default_rng([recipe.seed, self.step, 2])
@@ -146,37 +101,39 @@ class _Run:
             clips, other = share * clips + (1 - share) * clips[order], labels[order]
         mixed = recipe.precision == "bfloat16" and self.device.type == "cuda"
         with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
-            logits = self.model(clips.contiguous(memory_format=torch.channels_last_3d))
+            logits = self.module(clips.contiguous(memory_format=torch.channels_last_3d))
         loss = share * cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)
         if share < 1:
             loss = loss + (1 - share) * cross_entropy(logits.float(), other, label_smoothing=recipe.label_smoothing)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        self.step += 1
-        return torch.stack([loss.detach(), (logits.detach().argmax(1) == labels).float().mean()])
+        return loss, (logits.detach().argmax(1) == labels).float().mean()
 
-    def _batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the clips (B, 3, T, H, W) and labels (B,) of this step, changed at random as the recipe says."""
-        recipe = self.recipe
-        indices = batch_indices(self.step, recipe.batch_size, count=self.count, seed=recipe.seed)
-        batch = self.train.batch("train", indices, self.device)
-        rng = np.random.default_rng([recipe.seed, self.step, 1])
-        clips = flip_randomly(batch.clips, probability=self.flip, rng=rng) if self.flip else batch.clips
-        clips = hasten_randomly(clips, span=recipe.span, rng=rng) if recipe.span < 1 else clips
-        clips = crop_randomly(clips, area=recipe.crop, rng=rng) if recipe.crop < 1 else clips
-        clips = light_randomly(clips, strength=recipe.light, rng=rng) if recipe.light else clips
-        clips = erase_randomly(clips, probability=recipe.erase_at(self.step), area=recipe.erase_area, rng=rng)
-        return clips, batch.labels
+    def validate(self) -> float | None:
+        """Return the accuracy on the first clips of "val"."""
+        return evaluate_classifier(self.classifier, self.source, "val", self.judged).accuracy if self.judged else None
 
 
-def batch_indices(step: int, batch_size: int, *, count: int | None, seed: int) -> Sequence[int]:
-    """Return the indices of one step: in order where there is no end of clips, else in newly shuffled rounds."""
-    places = range(step * batch_size, (step + 1) * batch_size)
-    if count is None:
-        return places
-    orders = {turn: np.random.default_rng([seed, turn, 0]).permutation(count) for turn in {p // count for p in places}}
-    return [int(orders[place // count][place % count]) for place in places]
+class Judgement(NamedTuple):
+    """accuracy in [0, 1]; confusion (C, C) int64: clips of the row's class that were said to be of the column's."""
+
+    accuracy: float
+    confusion: torch.Tensor
+
+
+def evaluate_classifier(
+    model: VideoClassifier, source: Source, split: str, count: int | None = None, *, batch_size: int = 32
+) -> Judgement:
+    """Judge the model on the first `count` clips of a split, or on all; its device and mode stay."""
+    total = clips_to_take(source, split, count)
+    classes, device = len(model.classes), model.device
+    confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)
+    with evaluating(model):
+        for start in range(0, total, batch_size):
+            batch = source.batch(split, range(start, min(start + batch_size, total)), device)
+            with torch.inference_mode():
+                said = model(batch.clips).argmax(1)
+            confusion += torch.bincount(batch.labels * classes + said, minlength=classes * classes)
+    table = confusion.view(classes, classes).cpu()
+    return Judgement(float(table.diagonal().sum()) / total, table)
 
 
 def _groups(model: VideoClassifier, head_factor: float) -> list[dict[str, Any]]:

@@ -1,24 +1,28 @@
-"""How a training run went: its curve, its checks, and its settings, as JSON."""
+"""How a training run went: its curve as JSON, and for TensorBoard."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from whytube.errors import ModelError
+from whytube.errors import ArgumentError, ModelError
 from whytube.files import write_whole
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+SCALARS = ("loss", "accuracy", "lr", "val_accuracy")
 
 
 @dataclass(frozen=True)
 class Record:
     """One point of the curve; loss and accuracy are of the clips shown since the last one, as they were shown.
 
-    val_accuracy: on clips of "val" as they are, where that was asked for. seconds: of training, over all sittings.
+    val_accuracy: on clips of "val", unchanged, where that was asked for. seconds: of training, over all sittings.
     """
 
     step: int
@@ -49,3 +53,31 @@ class History:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file."""
         return write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n", error=ModelError)
+
+
+@contextlib.contextmanager
+def tensorboard(folder: Path) -> Iterator[Callable[[Record], None]]:
+    """Give a function that adds a Record to the curves in `folder`; look at them with `tensorboard --logdir`.
+
+    A resumed run takes some steps again. What an earlier sitting wrote for them is no longer shown.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ArgumentError("curves need TensorBoard: pip install 'whytube[tensorboard]'") from error
+    writer: SummaryWriter | None = None
+
+    def add(record: Record) -> None:
+        nonlocal writer
+        if writer is None:  # not before: a run that fails at its start leaves no folder
+            writer = SummaryWriter(str(folder), purge_step=record.step)
+        for name in SCALARS:
+            value = getattr(record, name)
+            if value is not None:
+                writer.add_scalar(name, value, record.step)
+
+    try:
+        yield add
+    finally:
+        if writer is not None:
+            writer.close()

@@ -7,8 +7,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from whytube.errors import ArgumentError
-from whytube.training.curves import tensorboard
-from whytube.training.history import Record
+from whytube.training.history import Record, tensorboard
 
 RECORDS = (
     Record(step=20, clips=160, lr=0.1, loss=2.5, accuracy=0.25, seconds=1.0),

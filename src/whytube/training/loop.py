@@ -1,0 +1,198 @@
+"""The loop under both trainings: batches, steps, the curve, and a saved state to resume from.
+
+A training is a subclass of `Loop` that gives the loss of a batch: see classifier.py and explainer.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+
+from whytube.checks import check_int, fail
+from whytube.data.source import Kept, fingerprint
+from whytube.errors import ModelError
+from whytube.models.stored import load_tensors, save_tensors
+from whytube.training.history import History, Record
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import ClipBatch, Source
+    from whytube.training.recipe import Recipe
+
+KIND = "training run"
+LOCK = ".lock"
+SAVE_SECONDS = 30.0
+"""A run is saved at the next Record when the last time is this long ago."""
+
+
+class Loop(ABC):
+    """A training run between two steps. A subclass sets `module` and `optimizer`, and gives the loss.
+
+    The recipe's seed and the step alone decide a batch, so a resumed run ends where an uninterrupted one does.
+    file: name of the saved state in the run's folder. module: what is trained; its tensors are the state's `model.*`.
+    optimizer: a group's "factor", where it has one, multiplies its learning rate.
+    same: what must be equal when a saved run goes on, as JSON gives it back.
+    """
+
+    file: ClassVar[str]
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+
+    def __init__(
+        self, classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, *, argument: str
+    ) -> None:
+        """Check that classifier and source fit; `argument` is what the caller calls the classifier."""
+        if classifier.classes != tuple(source.classes):
+            expected = f"for the classes of the source, {source.classes[:3]}..."
+            raise fail(argument, expected, f"{classifier.classes[:3]}...")
+        if source.count("train") == 0:
+            raise fail("source", "one with clips to train on", "none in its split 'train'")
+        self.classifier, self.source, self.recipe, self.device = classifier.to(device), source, recipe, device
+        self.shown: Source = source
+        self.step, self.history = 0, History()
+        self.same = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
+        self.same |= {"architecture": classifier.architecture, "classes": list(classifier.classes)}
+        self.same |= {"attributes": list(source.attribute_names)}
+        self.same |= {f"model's {name}": value for name, value in classifier.settings.items()}
+        self.same |= {"data's fingerprint": fingerprint(source)}
+
+    @abstractmethod
+    def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss of this step's clips, and the share that the classifier gets right; two scalars."""
+
+    def begin(self) -> None:  # noqa: B027 (most trainings have nothing to prepare)
+        """Prepare the module before the first step of a new run."""
+
+    def validate(self) -> float | None:
+        """Return the accuracy on "val", where that was asked for."""
+        return None
+
+    def run(
+        self,
+        folder: Path | None,
+        *,
+        resume: bool,
+        progress: Callable[[Record], None] | None,
+        report_every: int,
+        save_every: int,
+    ) -> History:
+        """Take all steps that are left. Arguments as for `fit_classifier`; nothing is saved without a folder."""
+        check_int(report_every, "report_every", 1)
+        check_int(save_every, "save_every", 1)
+        if folder is not None and resume and (folder / self.file).exists():
+            self._load(folder / self.file)
+        if self.recipe.distinct is not None:
+            available = self.source.count("train")
+            count = self.recipe.distinct if available is None else min(self.recipe.distinct, available)
+            self.shown = Kept(self.source, "train", count, device=self.device)
+        if self.step == 0:
+            self.begin()
+        saved, steps = time.monotonic(), self.recipe.steps
+        while self.step < steps:
+            record = self._advance(min(report_every, steps - self.step))
+            late = time.monotonic() - saved >= SAVE_SECONDS
+            if folder is not None and (late or self.step == steps or len(self.history.records) % save_every == 0):
+                self._save(folder / self.file)
+                saved = time.monotonic()
+            if progress is not None:
+                progress(record)
+        return self.history
+
+    def batch(self, step: int) -> ClipBatch:
+        """Return the clips of a step."""
+        count, recipe = self.shown.count("train"), self.recipe
+        indices = batch_indices(step, recipe.batch_size, count=count, seed=recipe.seed)
+        return self.shown.batch("train", indices, self.device)
+
+    def _advance(self, steps: int) -> Record:
+        """Take some steps and add a Record of them to the history."""
+        before, lr = time.perf_counter(), self.recipe.lr_at(self.step)
+        self.module.train()
+        loss, hits = torch.stack([self._take_step() for _ in range(steps)]).double().mean(0).tolist()
+        if not math.isfinite(loss):
+            raise ModelError(f"training diverged before step {self.step}: the loss is {loss}. Lower the learning rate")
+        seconds = time.perf_counter() - before
+        seconds += self.history.records[-1].seconds if self.history.records else 0.0
+        shown = self.step * self.recipe.batch_size
+        self.history.records.append(Record(self.step, shown, lr, loss, hits, round(seconds, 2), self.validate()))
+        return self.history.records[-1]
+
+    def _take_step(self) -> torch.Tensor:
+        """Take one step; return loss and share of hits, (2,), still on the device."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.lr_at(self.step) * group.get("factor", 1.0)
+        loss, hits = self.loss(self.batch(self.step))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.step += 1
+        return torch.stack([loss.detach(), hits])
+
+    def _save(self, path: Path) -> None:
+        """Write weights, optimizer state and history, to resume from."""
+        tensors = {f"model.{name}": tensor for name, tensor in self.module.state_dict().items()}
+        for place, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items() if value is not None}
+        header = {"step": self.step, "run": self.same, "history": self.history.to_dict()}
+        save_tensors(path, tensors, header, kind=KIND)
+
+    def _load(self, path: Path) -> None:
+        """Go back to where a run stopped, which must be the same run."""
+        tensors, header = load_tensors(path, kind=KIND)
+        for name, value in self.same.items():
+            if header["run"].get(name) != value:
+                raise ModelError(
+                    f"cannot resume {path}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
+                    "Use the same settings, or another folder"
+                )
+        self.module.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, place, key = name.split(".", 2)
+                parameter = parameters[int(place)]
+                # On the device and in the layout of its parameter; AdamW's step count has a shape of its own.
+                like_parameter = value.shape == parameter.shape and value.ndim > 0
+                value = torch.empty_like(parameter).copy_(value) if like_parameter else value
+                self.optimizer.state[parameter][key] = value
+        self.step, self.history = int(header["step"]), History.from_dict(header["history"])
+
+
+@contextlib.contextmanager
+def claimed(out_dir: str | os.PathLike[str] | None) -> Iterator[Path | None]:
+    """Make the folder of a run and keep other trainings out of it for the length of the block.
+
+    The system gives the lock back also when the process is killed. The empty lock file stays.
+    """
+    if out_dir is None:
+        yield None
+        return
+    from filelock import FileLock, Timeout
+
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield folder
+    except Timeout:
+        raise ModelError(f"another training is writing to {folder}; wait for it or choose another folder") from None
+
+
+def batch_indices(step: int, batch_size: int, *, count: int | None, seed: int) -> Sequence[int]:
+    """Return the indices of one step: in order where there is no end of clips, else in newly shuffled rounds."""
+    places = range(step * batch_size, (step + 1) * batch_size)
+    if count is None:
+        return places
+    orders = {turn: np.random.default_rng([seed, turn, 0]).permutation(count) for turn in {p // count for p in places}}
+    return [int(orders[place // count][place % count]) for place in places]
