@@ -46,7 +46,7 @@ class ClassifierResults:
     classes: int
     architecture: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    accuracies: Sequence[float] | None = None
+    accuracies: Sequence[float | None] | None = None
     """Of each run, where several were pooled."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,14 +73,14 @@ class MethodResults:
     Attributes:
         figures: of the best region, by path.
         curves: by path, "curve.top1" and so on; entry n-1 is the accuracy over the n most probable negatives.
-        ranks: means of the headline figures for each of the k regions alone, by path.
+        ranks: the headline figures of each of the k regions alone, by path.
         tube_lengths: entry n counts the best regions that span n frames, n = 0 ... T.
         clips: one record per clip, see `clip_records`; None where they were not kept.
     """
 
     figures: Mapping[str, Figure]
     curves: Mapping[str, Sequence[Figure]]
-    ranks: Sequence[Mapping[str, float | None]]
+    ranks: Sequence[Mapping[str, Figure]]
     tube_lengths: Sequence[int]
     clips: Sequence[Mapping[str, Any]] | None = None
 
@@ -95,14 +95,13 @@ class MethodResults:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        means: dict[str, Any] = {path: figure.mean for path, figure in self.figures.items()}
-        spans: dict[str, Any] = {path: [figure.low, figure.high] for path, figure in self.figures.items()}
+        means, spans = _means(self.figures), _spans(self.figures)
         for path, curve in self.curves.items():
             means[path] = [figure.mean for figure in curve]
             spans[path] = [[figure.low, figure.high] for figure in curve]
         return nested(means) | {
-            "ranks": [nested(rank) for rank in self.ranks],
-            "intervals": nested(spans),
+            "ranks": [nested(_means(rank)) for rank in self.ranks],
+            "intervals": nested(spans) | {"ranks": [nested(_spans(rank)) for rank in self.ranks]},
             "tube_lengths": list(self.tube_lengths),
             "clips": None if self.clips is None else list(self.clips),
         }
@@ -112,13 +111,19 @@ class MethodResults:
         """Read what `to_dict` wrote."""
         apart = ("ranks", "intervals", "tube_lengths", "clips")
         means, spans = flat({key: plain[key] for key in plain if key not in apart}), flat(plain["intervals"])
-        curves = [path for path, mean in means.items() if isinstance(mean, list)]
         if any(means.get(path) is None for path in ALWAYS):
             raise DataError(f"a method must have {', '.join(ALWAYS)}")
+        curves = [path for path, mean in means.items() if isinstance(mean, list)]
+        ranks = [flat(rank) for rank in plain["ranks"]]
+        unknown = [dict.fromkeys(rank, (None, None)) for rank in ranks]  # earlier versions wrote no intervals of ranks
+        around = [flat(rank) for rank in spans.get("ranks", unknown)]
         return cls(
             {path: Figure(mean, *spans[path]) for path, mean in means.items() if path not in curves},
             {path: [Figure(y, *span) for y, span in zip(means[path], spans[path], strict=True)] for path in curves},
-            [flat(rank) for rank in plain["ranks"]],
+            [
+                {path: Figure(rank[path], *span[path]) for path in rank}
+                for rank, span in zip(ranks, around, strict=True)
+            ],
             [int(count) for count in plain["tube_lengths"]],
             plain["clips"],
         )
@@ -172,6 +177,14 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise DataError(f"{path} is not JSON: {error}") from error
+
+
+def _means(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    return {path: figure.mean for path, figure in figures.items()}
+
+
+def _spans(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    return {path: [figure.low, figure.high] for path, figure in figures.items()}
 
 
 def nested(flat_tree: Mapping[str, Any]) -> dict[str, Any]:

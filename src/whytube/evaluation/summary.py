@@ -33,17 +33,17 @@ def summarise(
     frames: T of a clip. clips: records to keep.
     """
     best = {path: values[:, :, 0] for path, values in figures.items()}
-    accuracies = {path: values for path, values in best.items() if "negative_class_accuracy." in path}
+    headlines = {path: values for path, values in figures.items() if path.split(".")[0] in HEADLINES}
     lengths = (best["tube_frames"].nan_to_num(0) * frames).round().long().flatten()
     return MethodResults(
         means_with_intervals(best, seed=seed),
         {
             path.replace("negative_class_accuracy", "curve"): _curve(values, seed=seed)
-            for path, values in accuracies.items()
-            if not path.startswith("fills.")
+            for path, values in best.items()
+            if "negative_class_accuracy." in path and not path.startswith("fills.")
         },
         [
-            {path: _mean(values[:, :, rank]) for path, values in figures.items() if path.split(".")[0] in HEADLINES}
+            means_with_intervals({path: values[:, :, rank] for path, values in headlines.items()}, seed=seed)
             for rank in range(figures["answered"].shape[2])
         ],
         torch.bincount(lengths.cpu(), minlength=frames + 1).tolist(),
@@ -57,7 +57,7 @@ def means_with_intervals(figures: Mapping[str, torch.Tensor], *, seed: int) -> d
     counts = torch.stack([(~values.isnan()).sum(1) for values in figures.values()], dim=1)
     spans = bootstrap(sums, counts, seed=seed).tolist()
     return {
-        path: Figure(_mean(values), plain(low), plain(high))
+        path: Figure(plain(float(values.nanmean())), plain(low), plain(high))
         for (path, values), (low, high) in zip(figures.items(), spans, strict=True)
     }
 
@@ -81,10 +81,6 @@ def bootstrap(sums: torch.Tensor, counts: torch.Tensor, *, seed: int) -> torch.T
 def plain(value: float) -> float | None:
     """Write a number as JSON can hold it: six decimals, None for NaN."""
     return None if math.isnan(value) else round(float(value), 6)
-
-
-def _mean(values: torch.Tensor) -> float | None:
-    return plain(float(values.nanmean()))
 
 
 def _curve(accuracies: torch.Tensor, *, seed: int) -> list[Figure]:
