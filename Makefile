@@ -45,7 +45,7 @@ bench: $(READY) ## Measure the layer and the explainer's training step on this m
 	$(BIN)/whytube bench train
 
 results: $(READY) ## Write docs/results.md from the files under results/
-	$(BIN)/whytube results page results --out docs/results.md --overwrite
+	$(BIN)/python studies/results.py page results --out docs/results.md
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -12,9 +12,8 @@ from torch.nn.functional import conv2d, softplus
 
 from benchmarks.measure import extra_bytes, milliseconds
 from whytube.errors import WhytubeError
-from whytube.explainer.scores import Forms
 from whytube.explainer.objective import class_term
-from whytube.explainer.scores import Scores
+from whytube.explainer.scores import Forms, Scores
 from whytube.subpath import other_classes
 from whytube.subpath.reference import compose
 from whytube.versions import provenance

@@ -7,6 +7,7 @@ set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 here=$(dirname "$0")/../configs
 read -ra whytube <<<"${WHYTUBE:-whytube}"
+results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 read -ra quick <<<"${QUICK:-}"   # e.g. --clips 64, to try the script
 read -ra judged <<<"${JUDGED:-}" # e.g. --count 4
 read -ra worldly <<<"${WORLD_SPLITS:-1 2 3}" # splits on which C3D also starts from the embedded world
@@ -14,18 +15,18 @@ mkdir -p "$out"
 
 i3d() { # SPLIT
     local data=$out/jhmdb-$1 dir=$out/i3d-$1 config=$here/jhmdb-i3d.toml
-    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --json "$dir/classifier.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --json "$dir/explainer.json" "${quick[@]}"
+    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --report "$dir/classifier.json" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --report "$dir/explainer.json" "${quick[@]}"
     "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
-        --classifier "$dir/classifier.safetensors" --json "$dir/paper/explainer.json" "${quick[@]}"
+        --classifier "$dir/classifier.safetensors" --report "$dir/paper/explainer.json" "${quick[@]}"
     "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
-        --json "$dir.json" "${judged[@]}"
+        --out "$dir.json" "${judged[@]}"
 }
 
 c3d() { # NAME SPLIT [OPTION ...]
     local dir=$out/$1-$2
     "${whytube[@]}" train classifier --config "$here/jhmdb-c3d.toml" --data "$out/jhmdb-$2" --out "$dir" \
-        --json "$dir.json" "${@:3}" "${quick[@]}"
+        --report "$dir.json" "${@:3}" "${quick[@]}"
 }
 
 for split in 1 2 3; do
@@ -44,7 +45,7 @@ done
 } >"$out/c3d.log" 2>&1 &
 others=$!
 for process in "${running[@]}"; do wait "$process"; done
-"${whytube[@]}" results pool "$out"/i3d-{1,2,3}.json --json "$out/jhmdb.json"
+"${results[@]}" pool "$out"/i3d-{1,2,3}.json --out "$out/jhmdb.json"
 wait "$others"
 networks=() words=()
 for split in 1 2 3; do
@@ -55,5 +56,5 @@ for split in 1 2 3; do networks+=("C3D-ResNet from nothing, split $split=$out/c3
 for split in "${worldly[@]}"; do
     networks+=("C3D-ResNet from the embedded world, split $split=$out/c3d-world-$split.json")
 done
-"${whytube[@]}" results curves "${networks[@]}" --json "$out/jhmdb-classifiers.json"
-"${whytube[@]}" results curves "${words[@]}" --json "$out/jhmdb-explainers.json"
+"${results[@]}" curves "${networks[@]}" --out "$out/jhmdb-classifiers.json"
+"${results[@]}" curves "${words[@]}" --out "$out/jhmdb-explainers.json"

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whytube.errors import DataError
+from whytube.evaluation.results import Results, read_json
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
+
+    from whytube.evaluation.results import Figure, MethodResults
 
 PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
     ("Olympic Sports", "baseline"): {"fc": (0.45, 0.44, 0.46), "drop": 0.76, "concept": (0.02, 0.07, 0.12)},
@@ -23,53 +25,40 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 _BESIDE = ("centre", "detector-box", "paper", "ours", "grad-cam")
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 
+_TOP3 = "negative_class_accuracy.top3"
+_WITH_INTERVAL = ("negative_class_accuracy.top1", _TOP3, "positive_drop")
+_COLUMNS = {
+    "negative_class_accuracy.top1": "negative top-1",
+    _TOP3: "top-3",
+    "log_probability.negative_class_accuracy.top1": "by log p: top-1",
+    "log_probability.negative_class_accuracy.top3": "top-3",
+    "positive_drop": "p(A) falls",
+    "concept_accuracy": "concept 1 / 3 / 5",
+    "right_box": "right box",
+    "word_separates": "separates",
+    "true_box_iou": "true box IoU",
+    "tube_area": "area",
+    "tube_frames": "frames",
+    "answered": "answered",
+}
+"""Figures of a run's table, and their heads."""
+
 _MORE = {"tube_change": "changes with B", "actor_iou": "actor IoU", "actor_pointing": "centre on actor"}
-"""Figures that only some results have, and their heads."""
+"""Further figures, which only some results have."""
 
-_INTRODUCTION = """\
-# Results
-
-*Generated from the files under `results/`; do not edit.*
-
-**The data differ from the paper's.** Its attributes and boxes for Olympic Sports and UCF101-24 were never published, so
-its numbers cannot be measured again. They stand here as they were printed, beside ours on data that can be had. Compare
-methods within one table; across tables only the order of methods means anything.
-
-How to read the figures:
-
-- *Negative class accuracy*: after masking the region, is the class asked about among the 1 (or 3) that gain most? Means
-  over the most probable negatives, and over the fills that a region is masked with. Square brackets are 95 % intervals
-  over clips; where there are several seeds or splits, the range of their results.
-- *by log p*: the same, ranked by the change of log-probability. A change of probability favours classes that were
-  probable before; this does not.
-- *p(A) falls*: how often masking makes the predicted class less probable.
-- *Concept accuracy*: is the word among the 1, 3, 5 annotated attributes that the region overlaps most? Only where the
-  class is right. Attributes of one entity share its box, and then a hit counts by its chance; *right box* does not ask
-  for more than the box. A word whose box the region does not touch is no hit.
-- *Separates*: the word is one that A has and B lacks. *Answered*: a region was given at all; none hits nothing.
-- *Changes with B*: how much the region differs from those for the other negatives, 1 - IoU; 0 for the same region
-  whatever B is. *Actor IoU*, *centre on actor*: overlap with the box of whoever acts, and share of frames in which the
-  region's centre lies in it; neither is a goal, since the reason need not be the actor.
-- *Area* and *frames*: share of the clip's pixels and frames that the region covers. A larger region moves a classifier
-  more, so compare a method with `random-tube` of the same area.
-"""
+HAND_WRITTEN = Path(__file__).with_name("readings.md")
+"""The beginning of the page: how to read the figures, and what they say."""
 
 
-def read_results(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """Read every JSON file of a folder, by its name without the ending."""
-    found = {}
-    for path in sorted(Path(folder).glob("*.json"), key=lambda path: path.stem):
-        try:
-            found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise DataError(f"{path} is not JSON: {error}") from error
-    return found
+def read_results(folder: str | os.PathLike[str]) -> dict[str, Results]:
+    """Read the results in a folder, by name without the ending; benchmarks and curves beside them are left out."""
+    found = {path: read_json(path) for path in sorted(Path(folder).glob("*.json"), key=lambda path: path.stem)}
+    return {path.stem: Results.from_dict(plain, name=str(path)) for path, plain in found.items() if "methods" in plain}
 
 
-def results_page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the page from results of `evaluate` by name; what has no methods (a benchmark) is left out."""
-    runs = {name: result for name, result in results.items() if "methods" in result}
-    parts = [_INTRODUCTION, "## The paper beside ours\n", _beside(runs)]
+def results_page(runs: Mapping[str, Results]) -> str:
+    """Write the page from results by name."""
+    parts = [HAND_WRITTEN.read_text(encoding="utf-8"), "## The paper beside ours\n", _beside(runs)]
     study = _fc_study(runs)
     if study:
         parts += ["## The number of fc layers\n", "Top-3 negative class accuracy over three negatives.\n", study]
@@ -78,27 +67,27 @@ def results_page(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _beside(runs: Mapping[str, Mapping[str, Any]]) -> str:
+def _beside(runs: Mapping[str, Results]) -> str:
     head = ("method", "data", "negative class top-3", "p(A) falls", "concept top-1 / 3 / 5")
     rows = [
         (f"{kind} (published)", data, number(paper["fc"][0]), number(paper["drop"]), _numbers(paper["concept"]))
         for (data, kind), paper in PUBLISHED.items()
     ]
     for name, run in runs.items():
-        for method, found in ((m, run["methods"][m]) for m in _BESIDE if m in run["methods"]):
-            top3, drop = with_interval(found, "negative_class_accuracy", "top3"), with_interval(found, "positive_drop")
-            rows.append((f"`{method}`", name, top3, drop, _numbers(found["concept_accuracy"].values())))
+        for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
+            top3, drop = (with_interval(found.figure(path)) for path in (_TOP3, "positive_drop"))
+            rows.append((f"`{method}`", name, top3, drop, _concept(found)))
     return table(head, rows)
 
 
-def _fc_study(runs: Mapping[str, Mapping[str, Any]]) -> str:
+def _fc_study(runs: Mapping[str, Results]) -> str:
     """Table 4 of the paper beside our classifiers that differ in nothing else; empty where there are none."""
-    families: dict[str, dict[int, Mapping[str, Any]]] = {}
+    families: dict[str, dict[int, Mapping[str, MethodResults]]] = {}
     for run in runs.values():
-        settings = dict(run["classifier"].get("settings", {}))
-        layers = settings.pop("fc_layers", None)
-        if layers:
-            families.setdefault(json.dumps(settings, sort_keys=True), {})[layers] = run["methods"]
+        if "fc_layers" in run.classifier.settings:
+            settings = dict(run.classifier.settings)
+            layers = settings.pop("fc_layers")
+            families.setdefault(json.dumps(settings, sort_keys=True), {})[layers] = run.methods
     study = max(families.values(), key=len, default={})
     if len(study) < 2:
         return ""
@@ -107,84 +96,58 @@ def _fc_study(runs: Mapping[str, Mapping[str, Any]]) -> str:
         for (data, kind), paper in PUBLISHED.items()
     ]
     for method in (m for m in (*_BESIDE, "random-tube", "true-box") if all(m in found for found in study.values())):
-        cells = {n: with_interval(found[method], "negative_class_accuracy", "top3") for n, found in study.items()}
+        cells = {n: with_interval(found[method].figure(_TOP3)) for n, found in study.items()}
         rows.append((f"`{method}`", *(cells.get(layers, "-") for layers in (1, 2, 3))))
     return table(("method", "fc1", "fc2", "fc3"), rows)
 
 
-def _about(run: Mapping[str, Any]) -> str:
-    origin, classifier = run["provenance"], run["classifier"]
-    settings, names, seeds = origin.get("settings", {}), origin.get("data"), origin.get("seed")
-    worlds = settings.get("data", [])
-    data = "".join(f"`{world}`, " for world in (worlds if isinstance(worlds, list) else [worlds]))
-    if data == "`FolderSource`, ":
-        data = ", ".join(f"`{name}`" for name in (names if isinstance(names, list) else [names])) + ", "
-    others = classifier.get("classes", 0) - 1
+def _about(run: Results) -> str:
+    origin, others = run.provenance, run.classifier.classes - 1
+    settings, seeds, names, worlds = origin["settings"], origin["seed"], origin.get("data"), origin["settings"]["data"]
+    told = names if worlds == "FolderSource" and names else worlds
+    data = "".join(f"`{name}`, " for name in (told if isinstance(told, list) else [told]))
     if isinstance(seeds, list):
         data += f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of about "
-    chance = f" Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}." if others > 0 else ""
     return (
-        f"{data}{settings.get('clips', '?')} {settings.get('split', 'test')} clips, the "
-        f"{settings.get('negatives', '?')} most probable negatives of each. The classifier is right on "
-        f"{number(classifier['accuracy'])} of them.{chance}\n"
+        f"{data}{settings['clips']} {settings['split']} clips, the {settings['negatives']} most probable negatives of "
+        f"each. The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
+        f"Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}.\n"
     )
 
 
-def _methods(run: Mapping[str, Any]) -> str:
-    head = (
-        "method",
-        "negative top-1",
-        "top-3",
-        "by log p: top-1",
-        "top-3",
-        "p(A) falls",
-        "concept 1 / 3 / 5",
-        "right box",
-        "separates",
-        "true box IoU",
-        "area",
-        "frames",
-        "answered",
-    )
-    more = [name for name in _MORE if any(found.get(name) is not None for found in run["methods"].values())]
+def _methods(run: Results) -> str:
+    more = [path for path in _MORE if any(found.figure(path).mean is not None for found in run.methods.values())]
+    rows = [
+        (f"`{method}`", *(_cell(found, path) for path in (*_COLUMNS, *more))) for method, found in run.methods.items()
+    ]
+    return table(("method", *_COLUMNS.values(), *(_MORE[path] for path in more)), rows)
+
+
+def _cell(found: MethodResults, path: str) -> str:
+    if path == "concept_accuracy":
+        return _concept(found)
+    if path in _WITH_INTERVAL:
+        return with_interval(found.figure(path))
+    return number(found.figure(path).mean, 3 if path == "tube_area" else 2)
+
+
+def _fills(run: Results) -> str:
+    fills = next(iter(run.methods.values())).fills if run.methods else []
     rows = []
-    for method, found in run["methods"].items():
-        honest = found["log_probability"]["negative_class_accuracy"]
+    for method, found in run.methods.items():
+        leads = [f"fills.{fill}." for fill in fills]
+        accuracies = [_tops(found, f"{lead}negative_class_accuracy", 1, 3) for lead in leads]
         rows.append(
-            (
-                f"`{method}`",
-                with_interval(found, "negative_class_accuracy", "top1"),
-                with_interval(found, "negative_class_accuracy", "top3"),
-                number(honest["top1"]),
-                number(honest["top3"]),
-                with_interval(found, "positive_drop"),
-                _numbers(found["concept_accuracy"].values()),
-                *(number(found.get(name)) for name in ("right_box", "word_separates", "true_box_iou")),
-                number(found["tube_area"], 3),
-                *(number(found.get(name)) for name in ("tube_frames", "answered", *more)),
-            )
+            (f"`{method}`", *accuracies, *(number(found.figure(f"{lead}positive_drop").mean) for lead in leads))
         )
-    return table((*head, *(_MORE[name] for name in more)), rows)
-
-
-def _fills(run: Mapping[str, Any]) -> str:
-    fills = list(next(iter(run["methods"].values())).get("fills", {})) if run["methods"] else []
-    rows = []
-    for method, found in run["methods"].items():
-        cells = [found["fills"][fill] for fill in fills]
-        accuracies = [_numbers(cell["negative_class_accuracy"].values()) for cell in cells]
-        rows.append((f"`{method}`", *accuracies, *(number(cell["positive_drop"]) for cell in cells)))
     head = ("method", *(f"{fill}: top-1 / 3" for fill in fills), *(f"{fill}: p(A) falls" for fill in fills))
     return "Each fill alone:\n\n" + table(head, rows) if fills else ""
 
 
-def _provenance(run: Mapping[str, Any]) -> str:
-    origin = run["provenance"]
-    versions = ", ".join(f"{name} {version}" for name, version in origin.get("versions", {}).items())
-    return (
-        f"*Commit {origin.get('commit') or 'unknown'}, seed {origin.get('seed')}, on {origin.get('device')}; "
-        f"{versions}.*\n"
-    )
+def _provenance(run: Results) -> str:
+    origin = run.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    return f"*Commit {origin['commit'] or 'unknown'}, seed {origin['seed']}, on {origin['device']}; {versions}.*\n"
 
 
 def curves_table(losses: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
@@ -210,12 +173,18 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def with_interval(found: Mapping[str, Any], *path: str) -> str:
-    """Write the figure at a path of a method's results with its interval."""
-    value, span = found[path[0]], found["intervals"][path[0]]
-    for part in path[1:]:
-        value, span = value[part], span[part]
-    return number(value) if span is None or None in span else f"{number(value)} [{number(span[0])}, {number(span[1])}]"
+def with_interval(figure: Figure) -> str:
+    """Write a figure with its interval."""
+    span = "" if figure.low is None else f" [{number(figure.low)}, {number(figure.high)}]"
+    return number(figure.mean) + span
+
+
+def _concept(found: MethodResults) -> str:
+    return _tops(found, "concept_accuracy", 1, 3, 5)
+
+
+def _tops(found: MethodResults, path: str, *tops: int) -> str:
+    return _numbers(found.figure(f"{path}.top{top}").mean for top in tops)
 
 
 def _numbers(values: Iterable[float | None]) -> str:

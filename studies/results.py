@@ -1,91 +1,82 @@
-"""`whytube results`: what `evaluate --json` and `train --json` wrote, put together."""
+"""Put results together: over seeds, as loss curves, as docs/results.md. `make results` runs `page`.
+
+python studies/results.py pool SEED0.json SEED1.json --out results/world.json
+python studies/results.py curves "ours=ours.json" "paper=paper.json" --out curves.json
+python studies/results.py page results --out docs/results.md
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
-from whytube.cli.options import JsonFile, Overwrite, console, require_new, write_json
-from whytube.errors import ArgumentError
-from whytube.files import write_whole
-
-app = typer.Typer(help="Put results together: over seeds, as curves, as a page.", no_args_is_help=True)
-
-Files = Annotated[list[Path], typer.Argument(help="Files that --json wrote.")]
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a program, Python looks in studies/ alone
 
 
-@app.command("pool")
-def pool(files: Files, json_file: JsonFile = None, overwrite: Overwrite = False) -> None:
-    """Average results of `evaluate` over seeds or splits; intervals then are over these runs, not over clips.
+def main() -> None:
+    """Read the command line and run a subcommand; a wrong input ends with its message and exit code 2."""
+    from whytube.errors import WhytubeError
 
-    Example: `whytube results pool seed0.json seed1.json seed2.json --json results/world.json`
-    """
-    from whytube.cli.demo import print_results
-    from whytube.evaluation.intervals import over_seeds
-
-    require_new(json_file, overwrite=overwrite)
-    pooled = over_seeds([_read(path, "methods") for path in files])
-    write_json(pooled, json_file)
-    print_results(pooled, console)
-
-
-@app.command("curves")
-def curves(
-    runs: Annotated[list[str], typer.Argument(help="TITLE=FILE, a file that `train --json` wrote.")],
-    json_file: JsonFile = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Put the loss curves of training runs side by side, and what classifiers reached.
-
-    Example: `whytube results curves ours=ours.json paper=paper.json --json curves.json`
-    """
-    from studies.page import curves_table
-
-    require_new(json_file, overwrite=overwrite)
-    found: dict[str, Any] = {}
-    for text in runs:
-        title, equals, path = text.rpartition("=")
-        if not equals:
-            raise ArgumentError(f"expected TITLE=FILE, got {text!r}")
-        found[title] = _read(Path(path), "history")
-    losses = {
-        title: [{"step": record["step"], "loss": record["loss"]} for record in run["history"]["records"]]
-        for title, run in found.items()
-    }
-    origins = {title: run["provenance"] for title, run in found.items()}
-    metrics = {title: run["classifier"] for title, run in found.items() if "classifier" in run}
-    write_json({"curves": losses, "metrics": metrics, "provenance": origins}, json_file)
-    typer.echo(curves_table(losses, metrics))
-
-
-@app.command("page")
-def page(
-    folder: Annotated[Path, typer.Argument(help="Folder of results, each a file that `evaluate --json` wrote.")],
-    out: Annotated[Path, typer.Option(help="The Markdown file to write.")],
-    overwrite: Overwrite = False,
-) -> None:
-    """Write results as a page, the paper's numbers beside them.
-
-    Example: `whytube results page results --out docs/results.md`
-    """
-    from studies.page import read_results, results_page
-
-    require_new(out, overwrite=overwrite)
-    found = read_results(folder)
-    if not found:
-        raise ArgumentError(f"there is no .json file in {folder}: write one with `whytube evaluate --json`")
-    write_whole(out, results_page(found), error=ArgumentError)
-    console.print(f"{out}: {len(found)} results")
-
-
-def _read(path: Path, part: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    add = commands.add_parser("pool", help="Average results over seeds or splits; intervals are over the runs.")
+    add.add_argument("files", nargs="+", type=Path, help="Files that `whytube evaluate --out` wrote.")
+    add = commands.add_parser("curves", help="Put loss curves of training runs side by side.")
+    add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --report` wrote.")
+    add = commands.add_parser("page", help="Write results as a page, the paper's numbers beside them.")
+    add.add_argument("folder", type=Path, help="Folder of results.")
+    for command in commands.choices.values():
+        command.add_argument("--out", type=Path, required=True, help="The file to write; replaced if it exists.")
+    arguments = parser.parse_args()
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"cannot read {path}: {error}") from error
-    if not isinstance(found, dict) or part not in found:
-        raise ArgumentError(f"cannot use {path}: it holds no {part!r}, so --json of another command wrote it")
-    return found
+        {"pool": pool, "curves": curves, "page": page}[arguments.command](arguments)
+    except WhytubeError as error:
+        parser.error(str(error))
+
+
+def pool(arguments: argparse.Namespace) -> None:
+    """Average results, and print the table."""
+    from rich.console import Console
+
+    from studies.pool import pool as pooled
+    from whytube.cli.demo import print_results
+    from whytube.evaluation.results import Results
+
+    results = pooled([Results.load(path) for path in arguments.files])
+    results.save(arguments.out)
+    print_results(results, Console())
+
+
+def curves(arguments: argparse.Namespace) -> None:
+    """Collect loss curves, and print where they began and ended."""
+    from studies.page import curves_table
+    from studies.pool import curves as collected
+    from whytube.errors import ArgumentError
+    from whytube.files import write_whole
+
+    parts = [text.rpartition("=") for text in arguments.runs]
+    for title, equals, path in parts:
+        if not equals:
+            raise ArgumentError(f"expected TITLE=FILE, got {title or path!r}")
+    found = collected({title: Path(path) for title, _, path in parts})
+    write_whole(arguments.out, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    print(curves_table(found["curves"], found["metrics"]))
+
+
+def page(arguments: argparse.Namespace) -> None:
+    """Write the page."""
+    from studies.page import read_results, results_page
+    from whytube.errors import ArgumentError
+    from whytube.files import write_whole
+
+    found = read_results(arguments.folder)
+    if not found:
+        raise ArgumentError(f"there are no results in {arguments.folder}: `whytube evaluate --out` writes them")
+    write_whole(arguments.out, results_page(found))
+    print(f"{arguments.out}: {len(found)} results")
+
+
+if __name__ == "__main__":
+    main()

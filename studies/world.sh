@@ -5,6 +5,7 @@
 set -euo pipefail
 out=${1:?usage: studies/world.sh OUT}
 read -ra whytube <<<"${WHYTUBE:-whytube}"
+results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 preset=${PRESET:-c3d-resnet}
 clips=${CLIPS:-19200}
 words=${EXPLAINER_CLIPS:-6000}
@@ -21,7 +22,7 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
 network() { # SEED FC: a classifier with its explainers, judged
     local dir=$out/fc$2-seed$1 more=()
     "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
-        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --json "$dir/classifier.json"
+        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --report "$dir/classifier.json"
     explainer "$dir" ours "$1" .
     explainer "$dir" paper "$1" paper
     more+=(--with "$dir/paper/explainer.safetensors")
@@ -32,24 +33,24 @@ network() { # SEED FC: a classifier with its explainers, judged
         more+=(--with "$dir/two-sided/explainer.safetensors" --with "$dir/ours+class/explainer.safetensors"
             --with "permuted-table=$dir/permuted/explainer.safetensors")
     fi
-    "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --json "$dir.json"
+    "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --out "$dir.json"
 }
 
 curves() { # the losses of the objectives on the shipped classifier
     local dir=$out/curves
     small() { # NAME OBJECTIVE RECIPE CLIPS
         "${whytube[@]}" train explainer --classifier demo --objective "$2" --recipe "$3" --clips "$4" \
-            --out "$dir/$1" --json "$dir/$1.json"
+            --out "$dir/$1" --report "$dir/$1.json"
     }
     small ours ours converging "${CURVE_CLIPS:-30000}"
     small ours+class ours+class converging "${CURVE_CLIPS:-30000}"
     small two-sided two-sided converging "${CURVE_CLIPS:-15000}"
     small paper paper converging "${CURVE_CLIPS:-15000}"
     small paper-recipe paper paper "${CURVE_CLIPS:-1500}"
-    "${whytube[@]}" results curves "paper objective, paper recipe (SGD, 0.1)=$dir/paper-recipe.json" \
+    "${results[@]}" curves "paper objective, paper recipe (SGD, 0.1)=$dir/paper-recipe.json" \
         "paper objective, converging recipe=$dir/paper.json" "two-sided objective, converging recipe=$dir/two-sided.json" \
         "ours, converging recipe=$dir/ours.json" "ours+class, converging recipe=$dir/ours+class.json" \
-        --json "$out/explainer-curves.json"
+        --out "$out/explainer-curves.json"
 }
 
 drawing=()
@@ -67,6 +68,6 @@ for fc in "${layers[@]}"; do
     files=("${seeds[@]/#/$out/fc$fc-seed}")
     name=world
     [ "$fc" = 1 ] || name=world-fc$fc
-    "${whytube[@]}" results pool "${files[@]/%/.json}" --json "$out/$name.json"
+    "${results[@]}" pool "${files[@]/%/.json}" --out "$out/$name.json"
 done
 for process in "${drawing[@]}"; do wait "$process"; done

@@ -20,9 +20,10 @@ LEVELS = (
     ("explainer",),
     ("models",),
     ("explaining",),
-    ("data", "report"),
+    ("data",),
     ("training",),
     ("evaluation",),
+    ("report",),
     ("cli",),
 )
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.
@@ -38,7 +39,9 @@ ONLY_IN = {
     "transformers": "classifiers/adapters.py",
     "torchvision": "classifiers/adapters.py",
     "typer": "cli/",
-    "rich": ("cli/", "demo.py"),
+    "rich": "cli/",
+    "jinja2": "report/html.py",
+    "markupsafe": "report/html.py",
 }
 SUBPATH_MAY_IMPORT = {"torch", "numpy", "numba", "triton", "whytube"}
 

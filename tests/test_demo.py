@@ -1,11 +1,9 @@
-import json
-
 import torch
 from rich.console import Console
 
-from whytube import demo
-from whytube.explaining import load_model
-from whytube.models.presets import build_classifier
+from whytube.cli import demo
+from whytube.evaluation import Results
+from whytube.models import build_classifier, load_model
 from whytube.training.recipe import Recipe
 
 
@@ -13,10 +11,13 @@ def test_the_demo_explains_measures_and_writes_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "SHOWN", 1)
     console = Console(record=True, width=120)
     results = demo.run_demo(tmp_path, train=False, count=4, seed=0, device=torch.device("cpu"), console=console)
-    assert json.loads((tmp_path / "results.json").read_text()) == results
-    assert {"ours", "grad-cam", "centre", "true-box", "random-tube"} <= set(results["methods"])
-    assert results["classifier"]["accuracy"] > 0.7
+    assert Results.load(tmp_path / "results.json") == results
+    assert {"ours", "grad-cam", "centre", "true-box", "random-tube"} <= set(results.methods)
+    assert results.classifier.accuracy.mean > 0.7
     page = (tmp_path / "report.html").read_text()
+    mean = results.methods["centre"].tube_lengths.index(4 * 3)
+    assert f"from 1 to 16 frames; mean {mean:.1f}" in page, "the centre takes the whole clip"
+    assert mean == 16
     assert "data:video/mp4;base64," in page
     assert (tmp_path / "overlays" / "00.mp4").stat().st_size > 1000
     assert "classified as" in console.export_text()

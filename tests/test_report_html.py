@@ -11,29 +11,36 @@ from queue import Queue
 import pytest
 
 from explanation_examples import clip, explanation, reason
+from toy_squares import WORDS, Adder, Squares, WithoutBoxes
 from whytube.errors import ExplanationError
+from whytube.evaluation import evaluate
+from whytube.evaluation.methods import Centre, TrueBox
+from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
 from whytube.explanation import RULE
 from whytube.report import overlay_video, write_report
-from whytube.report.charts import Line, histogram, line_chart
-from whytube.report.results import curves, lengths, measure
+from whytube.report.charts import histogram, line_chart
 
 NASTY = "<script>alert('x')</script>\"&$title"
-RESULTS = {
-    "classifier": {"accuracy": 0.943},
-    "methods": {
-        "ours": {
-            "negative_class_accuracy": {"top1": {"mean": 0.52, "low": 0.48, "high": 0.56}, "top3": 0.74},
-            "positive_drop": 0.8,
-            "concept_accuracy": {"top1": 0.9, "top3": 0.95, "top5": 1.0},
-            "tube_area": 0.05,
-            "tube_frames": 9.5,
-            "curve": {"negatives": [1, 2, 3], "top1": [0.52, 0.5, 0.45], "top3": [0.74, 0.7, 0.66]},
-            "tube_lengths": [3, 9, 9, 16],
-        },
-        "centre": {"negative_class_accuracy": {"top1": 0.2, "top3": None}, "concept_accuracy": None, "curve": None},
+OURS = MethodResults(
+    {
+        "negative_class_accuracy.top1": Figure(0.52, 0.48, 0.56),
+        "negative_class_accuracy.top3": Figure(0.74),
+        "positive_drop": Figure(0.8),
+        "concept_accuracy.top1": Figure(0.9),
+        "tube_area": Figure(0.05),
     },
-    "provenance": {"commit": "abc123", "seed": 0, "device": None, "versions": {"torch": "2.13"}},
-}
+    {"curve.top1": [Figure(0.52), Figure(0.5), Figure(0.45)], "curve.top3": [Figure(0.74), Figure(0.7), Figure(0.66)]},
+    [],
+    [0, 0, 0, 1, 3],
+)
+CENTRE = replace(
+    OURS, figures={**OURS.figures, "concept_accuracy.top1": Figure()}, curves={path: [] for path in OURS.curves}
+)
+RESULTS = Results(
+    ClassifierResults(Figure(0.943), 3, "adder"),
+    {"ours": OURS, "centre": CENTRE},
+    {"commit": "abc123", "seed": 0, "device": None, "versions": {"torch": "2.13"}},
+)
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -113,8 +120,7 @@ def test_nothing_is_fetched(tmp_path):
 
 def test_names_cannot_break_the_page(tmp_path):
     why = explanation(reason(NASTY), positive=NASTY, negative=NASTY + "!")
-    methods = {NASTY: RESULTS["methods"]["ours"]}
-    results = RESULTS | {"methods": methods, "provenance": {NASTY: NASTY, "versions": {NASTY: NASTY}}}
+    results = replace(RESULTS, methods={NASTY: OURS}, provenance={NASTY: NASTY, "versions": {NASTY: NASTY}})
     page = report(tmp_path, explanations=[(why, b"")], results=results, title=NASTY)
     assert page.count("script") == 1
     assert page.text.count(NASTY) > 10
@@ -122,13 +128,51 @@ def test_names_cannot_break_the_page(tmp_path):
 
 def test_everything_is_optional(tmp_path):
     assert report(tmp_path).count("section") == 0
-    for results in ({}, {"methods": None}, {"methods": {"ours": None}}, {"classifier": None, "provenance": None}):
-        assert report(tmp_path, results=results).count("section") == 0
-    page = report(tmp_path, results={"methods": {"a": {"positive_drop": 0.5}, "b": {"tube_frames": float("nan")}}})
+    assert report(tmp_path, results=replace(RESULTS, methods={}, provenance={})).count("section") == 0
+    page = report(tmp_path, results=replace(RESULTS, methods={"centre": CENTRE}))
     assert page.count("table") == 1
-    assert page.count("svg") == 2, "only the swatches"
-    for absent in ("None", "nan"):
+    assert page.count("svg") == 3, "two swatches and the lengths: there are no curves"
+    for absent in ("None", "nan", "concept"):
         assert absent not in page.text
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    """Give what `evaluate` really gives."""
+    source = Squares(6)
+    return evaluate([Centre(WORDS), TrueBox()], Adder(), source, fills=("zero",))
+
+
+def test_lengths_of_tubes_are_those_of_the_evaluation(tmp_path, evaluated):
+    assert evaluated.methods["centre"].tube_lengths == [0, 0, 0, 0, 18], "18 tubes of all 4 frames"
+    page = report(tmp_path, results=evaluated)
+    labels = [attributes["aria-label"] for tag, attributes in page.tags if tag == "svg" and "aria-label" in attributes]
+    assert "Lengths of the tubes of centre, from 1 to 4 frames; mean 4.0" in labels
+    assert "4 frames: 100%" in page.text
+    shorter = replace(evaluated.methods["centre"], tube_lengths=[5, 1, 0, 3, 0])
+    page = report(tmp_path, results=replace(evaluated, methods={"centre": shorter}))
+    assert "mean 2.5" in page.text, "no tube has no length"
+    assert "1 frames: 25%" in page.text
+    assert "3 frames: 75%" in page.text
+
+
+def test_the_table_says_what_the_evaluation_measured(tmp_path, evaluated):
+    page = report(tmp_path, results=evaluated)
+    hints = [attributes["title"] for tag, attributes in page.tags if tag == "abbr"]
+    assert "the word is among the three annotated attributes that the tube overlaps most" in hints
+    assert len(hints) == 8
+    assert page.count("polyline") == 4
+    means = [evaluated.methods["true-box"].figure(f"concept_accuracy.top{top}").mean for top in (1, 3, 5)]
+    for mean in means:
+        assert f"{mean:.2f}" in page.text
+
+
+def test_without_boxes_the_table_has_no_concepts_and_no_true_box(tmp_path):
+    source = WithoutBoxes(3)
+    page = report(tmp_path, results=evaluate([Centre(WORDS), TrueBox()], Adder(), source))
+    assert "centre" in page.text
+    assert "true-box" not in page.text
+    assert "concept" not in page.text
 
 
 def test_videos_come_as_bytes_or_as_files(tmp_path):
@@ -142,32 +186,14 @@ def test_videos_come_as_bytes_or_as_files(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.html", "a.mp4", "b.html"]
 
 
-def test_measures_are_read_in_all_their_forms():
-    path = ("negative_class_accuracy", "top1")
-    for given in ({"mean": 0.5, "low": 0.4, "high": 0.6}, {"value": 0.5, "interval": [0.4, 0.6]}):
-        found = measure({"negative_class_accuracy": {"top1": given}}, path)
-        assert (found.value, found.low, found.high) == (0.5, 0.4, 0.6)
-    beside = {"tube_area": 0.5, "intervals": {"tube_area": [0.4, 0.6]}}
-    assert measure(beside, ("tube_area",)).high == 0.6
-    assert measure({"tube_area": 0.5}, ("tube_area",)).low is None
-    assert measure({"tube_area": True}, ("tube_area",)) is None
-    assert measure({}, path) is None
-
-
-def test_curves_and_lengths_are_read_in_both_forms():
-    columns = {"m": {"curve": {"negatives": [1, 3], "top1": [0.5, None]}}}
-    points = {"m": {"curve": [{"negatives": 1, "top1": 0.5}, {"negatives": 3, "top1": None}]}}
-    assert curves(columns, "top1") == curves(points, "top1") == [Line("m", [1, 3], [0.5, None])]
-    assert curves({"m": {"curve": {"top1": [0.5, 0.4]}}}, "top1")[0].points == [(1, 0.5), (2, 0.4)]
-    assert lengths({"tube_lengths": [3, 3, 5]}) == lengths({"tube_lengths": {"3": 2, "5": 1, "9": 0}})
-    assert not lengths({})
-
-
 def test_charts_of_nothing_are_nothing():
-    assert line_chart([Line("a", [1], [None])], title="", x_label="", order=["a"]) == ""
-    assert histogram({}, title="", longest=0, colour=0) == ""
-    assert histogram({1: 2, 300: 1}, title="", longest=300, colour=9).count("<rect") == 2
-    single = line_chart([Line("a", [1], [0.0])], title="t", x_label="x", order=["b"] * 9 + ["a"])
+    assert line_chart({"a": [None], "b": []}, title="", x_label="") == ""
+    assert histogram([], title="", colour=0) == histogram([3], title="", colour=0) == ""
+    assert histogram([0, 2, *[0] * 298, 1], title="", colour=9).count("<rect") == 2
+    gap = line_chart({"a": [0.5, None, 0.4]}, title="t", x_label="x")
+    assert gap.count("<circle") == 2
+    assert "a: 0.50 to 0.40" in gap
+    single = line_chart({**{str(n): [] for n in range(9)}, "a": [0.0]}, title="t", x_label="x")
     assert "dashed" in single
 
 

@@ -1,6 +1,6 @@
 """Clips with two coloured squares and a classifier that adds colours up, so that what masking does is known."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -52,6 +52,14 @@ class Squares:
                 boxes[-1][WORDS[colour]] = track
         labels = torch.tensor([index % 3 for index in chosen])
         return Shown(clips.to(device), labels.to(device), self.table[labels].to(device), boxes)
+
+
+class WithoutBoxes(Squares):
+    """Squares of which nobody drew a box."""
+
+    def batch(self, split, indices, device="cpu"):
+        shown = super().batch(split, indices, device)
+        return replace(shown, boxes=[{} for _ in shown.boxes])
 
 
 class Adder(VideoClassifier):

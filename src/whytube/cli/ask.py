@@ -150,6 +150,7 @@ def report(
     """
     import tempfile
 
+    from whytube.evaluation.results import Results
     from whytube.report import overlay_video, write_report
 
     require_new(out, json_file, overwrite=overwrite)
@@ -159,10 +160,7 @@ def report(
             "there is nothing to report: give explanations that `whytube explain --save FILE.json` wrote, "
             "or --results with a file of `whytube evaluate --json`"
         )
-    try:
-        measured = None if results is None else json.loads(results.read_text())
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"cannot read results {results}: {error}") from error
+    measured = None if results is None else Results.load(results)
     with tempfile.TemporaryDirectory() as folder:
         pairs = [
             (explanation, overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4"))

@@ -5,7 +5,6 @@ Train or load; write some clips as video files; explain them from those files; m
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
 from whytube.explaining import explain
-from whytube.files import write_whole
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
 from whytube.training import EXPLAINER_RECIPES, RECIPES, evaluate_classifier, fit_classifier, fit_explainer
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     import torch
     from rich.console import Console
 
+    from whytube.evaluation.results import Results
     from whytube.explanation import Explanation
     from whytube.models.find import Model
 
@@ -38,11 +37,19 @@ PRESET = "c3d-resnet-small"
 FOLDERS = {"clips": "mp4", "explanations": "json", "overlays": "mp4"}
 MADE = ("report.html", "results.json", *(f"{f}/{i:02d}.{end}" for f, end in FOLDERS.items() for i in range(SHOWN)))
 """What a demo writes to its folder, beside the model that it may train."""
+COLUMNS = (
+    ("B gains: 1st", "negative_class_accuracy.top1"),
+    ("top 3", "negative_class_accuracy.top3"),
+    ("A falls", "positive_drop"),
+    ("word: 1st", "concept_accuracy.top1"),
+    ("top 3", "concept_accuracy.top3"),
+    ("area", "tube_area"),
+    ("frames", "tube_frames"),
+)
+"""Heads of the printed table, and the figures under them."""
 
 
-def run_demo(
-    out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console
-) -> dict[str, Any]:
+def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console) -> Results:
     """Write `report.html`, `results.json`, clips, overlays and explanations to `out`; return the results."""
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
@@ -53,8 +60,8 @@ def run_demo(
     world = World(size=explainer.classifier.size[0], frames=explainer.classifier.frames, seed=seed)
     pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
     results = measure(explainer, world, count=count, seed=seed, device=device)
-    results["provenance"]["model"] = "trained just now" if train else "demo"
-    write_whole(out / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
+    results = results.with_provenance(model="trained just now" if train else "demo")
+    results.save(out / "results.json")
     title = "Why A, not B? The embedded world"
     write_report(out / "report.html", explanations=pairs, results=results, title=title)
     print_results(results, console)
@@ -96,14 +103,13 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
     return load_model(folder, device=device)
 
 
-def measure(explainer: Model, world: World, *, count: int, seed: int, device: torch.device) -> dict[str, Any]:
+def measure(explainer: Model, world: World, *, count: int, seed: int, device: torch.device) -> Results:
     """Evaluate the explainer beside its baselines on test clips."""
     ours = Remembered(explainer)
     names = ["grad-cam", "centre", "true-box", "random-tube"]
     methods = [ours, *make_methods(names, explainer.classifier, world, like=ours, seed=seed)]
     results = evaluate(methods, explainer.classifier, world, count=count, seed=seed, device=device)
-    results["provenance"] |= {"data": "world"}
-    return results
+    return results.with_provenance(data="world")
 
 
 def _explain_one(world: World, explainer: Model, index: int, out: Path, console: Console) -> tuple[Explanation, Path]:
@@ -120,15 +126,12 @@ def _explain_one(world: World, explainer: Model, index: int, out: Path, console:
     return explanation, overlay
 
 
-def print_results(results: dict[str, Any], console: Console) -> None:
+def print_results(results: Results, console: Console) -> None:
     """Print a table: negative class accuracy, how often p(A) falls, concept accuracy, and how large the tubes are."""
-    table = Table("method", "B gains: 1st", "top 3", "A falls", "word: 1st", "top 3", "area", "frames", box=None)
-    for name, found in results["methods"].items():
-        negative, concept = found["negative_class_accuracy"], found["concept_accuracy"]
-        values = (negative["top1"], negative["top3"], found["positive_drop"], concept["top1"], concept["top3"])
-        cells = [*values, found["tube_area"], found["tube_frames"]]
-        silent = found.get("answered") == 0  # e.g. a baseline that needs boxes, on data without
-        table.add_row(name, *("" if v is None or silent else f"{v:.2f}" for v in cells))
+    table = Table("method", *(head for head, _ in COLUMNS), box=None)
+    for name, method in results.methods.items():
+        means = [method.figure(path).mean for _, path in COLUMNS]
+        table.add_row(name, *("" if mean is None else f"{mean:.2f}" for mean in means))
     table.columns[0].no_wrap, table.columns[0].overflow = True, "ignore"
     console.print(table)
-    console.print(f"classifier: {100 * results['classifier']['accuracy']:.1f} % right", highlight=False)
+    console.print(f"classifier: {results.classifier.accuracy.mean:.1%} right", highlight=False)

@@ -236,8 +236,8 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    results["provenance"] |= {"model": Path(model).name, "data": Path(data).name, "config": _name(config)}
-    write_json(results, json_file)
+    results = results.with_provenance(model=Path(model).name, data=Path(data).name, config=_name(config))
+    write_json(results.to_dict(), json_file)
     print_results(results, console)
 
 

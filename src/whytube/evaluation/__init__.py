@@ -4,13 +4,13 @@ metrics.py     one case at a time: negative class accuracy, concept accuracy, tu
 methods/       baselines, controls and peers; anything that is a `Method` of `whytube.search.question` can join them
 judge.py       mask regions, run the classifier again, and lay out all figures of a batch
 record.py      a short record of every clip
-suite.py       evaluate(): methods x clips x negative classes x fills -> one dictionary
-summary.py     figures of many cases -> means, intervals, curves
-intervals.py   bootstrap over clips, results over seeds
+suite.py       evaluate(): methods x clips x negative classes x fills -> Results
+results.py     Results: typed figures of every method, saved as JSON
+summary.py     figures of many cases -> means, curves, intervals by bootstrap over clips
 """
 
-from whytube.evaluation.intervals import over_seeds
 from whytube.evaluation.methods import METHODS, make_methods
+from whytube.evaluation.results import Results
 from whytube.evaluation.suite import evaluate
 
-__all__ = ["METHODS", "evaluate", "make_methods", "over_seeds"]
+__all__ = ["METHODS", "Results", "evaluate", "make_methods"]

@@ -40,11 +40,11 @@ def clip_records(
         a = int(question.positive[b])
         answers = []
         for n, negative in enumerate(question.negative[b].tolist()):
-            word = int(regions.attribute_ids[b, n, 0])
+            attribute = int(regions.attribute_ids[b, n, 0])
             answers.append(
                 {
                     "negative": source.classes[negative],
-                    "word": source.attribute_names[word] if word >= 0 else None,
+                    "word": source.attribute_names[attribute] if attribute >= 0 else None,
                     **_span(regions.boxes[b, n, 0]),
                     "before": [plain(float(before[b, c])) for c in (a, negative)],
                     "after": [plain(float(masked[b, n, 0, c])) for c in (a, negative)],

@@ -13,6 +13,7 @@ from whytube.data.source import ACTOR, clips_to_take
 from whytube.evaluation.judge import Truth, TruthMethod, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
+from whytube.evaluation.results import ClassifierResults, Results
 from whytube.evaluation.summary import means_with_intervals, summarise
 from whytube.search.question import ask
 from whytube.tubes import FILLS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
+    from whytube.evaluation.results import MethodResults
     from whytube.search.question import Method, Question, Regions
 
 JUDGING_FILLS = ("mean", "blur", "freeze")
@@ -40,9 +42,12 @@ class _Tally:
         self.figures.append({name: values.cpu() for name, values in figures.items()})
         self.records += records
 
-    def summary(self, *, frames: int, seed: int, clips: bool) -> dict[str, Any]:
+    def summary(self, *, frames: int, seed: int, clips: bool) -> MethodResults | None:
+        """Results of the method; None where it answered nothing at all."""
         figures = {name: torch.cat([part[name] for part in self.figures]) for name in self.figures[0]}
-        return summarise(figures, frames=frames, seed=seed) | {"clips": self.records if clips else None}
+        if not figures["answered"].any():
+            return None
+        return summarise(figures, frames=frames, seed=seed, clips=self.records if clips else None)
 
 
 def evaluate(
@@ -60,19 +65,18 @@ def evaluate(
     seed: int = 0,
     clips: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
+) -> Results:
     """Measure methods as in section 4 of the paper, on the first `count` clips of a split (or all).
 
     Each clip is asked about with the predicted class as the positive and the `negatives` most probable others; every
     method gives k regions, each is masked with every fill and the classifier run again. Numbers about masked clips are
     means over the fills, and stand under `fills` for each alone.
 
-    seed: of the intervals; methods have their own. clips: also keep a short record of every clip under `clips`, which
-    is None otherwise. progress: called with the clips done and their number, after every batch.
+    A method that answers nothing at all has no figures and is left out of the results: `true-box` and `detector-box`
+    where the data have no boxes.
 
-    Returns what JSON can hold: {"classifier": {"accuracy", ...}, "methods": {name: {"negative_class_accuracy":
-    {"top1", "top3"}, "positive_drop", "concept_accuracy": {"top1", "top3", "top5"}, "tube_area", "tube_frames", ...,
-    "intervals": the same tree with [low, high]}}, "provenance"}; None where a number is not defined.
+    seed: of the intervals; methods have their own. clips: also keep a short record of every clip. progress: called with
+    the clips done and their number, after every batch.
     """
     _check(methods, classifier, source, fills)
     check_int(negatives, "negatives", 1, len(classifier.classes) - 1)
@@ -100,14 +104,13 @@ def evaluate(
                 tallies[method.name].add(figures, records)
             if progress is not None:
                 progress(indices.stop, total)
+    found = {name: tally.summary(frames=classifier.frames, seed=seed, clips=clips) for name, tally in tallies.items()}
     settings = {"data": _described(source), "split": split, "clips": total, "negatives": negatives, "k": k}
-    return {
-        "classifier": _classifier(classifier, torch.cat(right), seed),
-        "methods": {
-            name: tally.summary(frames=classifier.frames, seed=seed, clips=clips) for name, tally in tallies.items()
-        },
-        "provenance": provenance(torch.device(device), seed=seed) | {"settings": settings | {"fills": list(fills)}},
-    }
+    return Results(
+        _classifier(classifier, torch.cat(right), seed),
+        {name: method for name, method in found.items() if method is not None},
+        provenance(torch.device(device), seed=seed) | {"settings": settings | {"fills": list(fills)}},
+    )
 
 
 def _check(
@@ -138,15 +141,9 @@ def _answer(method: Method | TruthMethod, question: Question, truth: Truth, k: i
     return method.with_truth(question, truth, k) if isinstance(method, TruthMethod) else method(question, k)
 
 
-def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> dict[str, Any]:
-    means, intervals = means_with_intervals({"accuracy": right[:, None]}, seed=seed)
-    return {
-        "accuracy": means["accuracy"],
-        "interval": intervals["accuracy"],
-        "classes": len(classifier.classes),
-        "architecture": classifier.architecture,
-        "settings": classifier.settings,
-    }
+def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> ClassifierResults:
+    accuracy = means_with_intervals({"accuracy": right[:, None]}, seed=seed)["accuracy"]
+    return ClassifierResults(accuracy, len(classifier.classes), classifier.architecture, classifier.settings)
 
 
 def _described(source: Source) -> str:

@@ -1,61 +1,81 @@
-"""From figures of many cases to one method's results: means, intervals, the curve over negatives, plain floats."""
+"""From figures of many cases to one method's results: means, intervals, curves, counts of tube lengths."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from whytube.evaluation.intervals import bootstrap
+from whytube.evaluation.results import Figure, MethodResults
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+RESAMPLES, LEVEL = 1000, 0.95
 HEADLINES = ("negative_class_accuracy", "positive_drop", "concept_accuracy")
-_ACCURACY = "negative_class_accuracy."
 
 
-def summarise(figures: Mapping[str, torch.Tensor], *, frames: int, seed: int) -> dict[str, Any]:
-    """Results of one method from its figures (M, N, k) over M clips; frames: T of a clip.
+def summarise(
+    figures: Mapping[str, torch.Tensor],
+    *,
+    frames: int,
+    seed: int,
+    clips: Sequence[Mapping[str, Any]] | None = None,
+) -> MethodResults:
+    """Results of one method from its figures (M, N, k) over M clips.
 
-    The main figures are those of the best region. `curve` has the accuracies averaged over the n most probable
-    negatives, n = 1 ... N (fig. 3 of the paper); `ranks` the headline of each of the k regions alone, as the paper
-    evaluates them; `tube_lengths` how many of the best regions have 0, 1, ... T frames.
+    The main figures are those of the best region. The curves are the accuracies averaged over the n most probable
+    negatives, n = 1 ... N (Fig. 5 of the paper). The ranks are the headline of each of the k regions alone, as the
+    paper evaluates them.
+
+    frames: T of a clip. clips: records to keep.
     """
-    best = {name: values[:, :, 0] for name, values in figures.items()}
-    means, intervals = means_with_intervals(best, seed=seed)
-    results, spans = nested(means), nested(intervals)
-    for part, lead in (((), _ACCURACY), (("log_probability",), "log_probability." + _ACCURACY)):
-        curve, band = _curve(best, lead, seed=seed)
-        _inside(results, part)["curve"] = curve
-        _inside(spans, part)["curve"] = band
-    ranked = [{name: v[:, :, rank] for name, v in figures.items()} for rank in range(figures["answered"].shape[2])]
-    results["ranks"] = [nested(_means(_headline(values))) for values in ranked]
-    results["intervals"] = spans
+    best = {path: values[:, :, 0] for path, values in figures.items()}
+    headlines = {path: values for path, values in figures.items() if path.split(".")[0] in HEADLINES}
     lengths = (best["tube_frames"].nan_to_num(0) * frames).round().long().flatten()
-    results["tube_lengths"] = torch.bincount(lengths.cpu(), minlength=frames + 1).tolist()
-    return results
+    return MethodResults(
+        means_with_intervals(best, seed=seed),
+        {
+            path.replace("negative_class_accuracy", "curve"): _curve(values, seed=seed)
+            for path, values in best.items()
+            if "negative_class_accuracy." in path and not path.startswith("fills.")
+        },
+        [
+            means_with_intervals({path: values[:, :, rank] for path, values in headlines.items()}, seed=seed)
+            for rank in range(figures["answered"].shape[2])
+        ],
+        torch.bincount(lengths.cpu(), minlength=frames + 1).tolist(),
+        clips,
+    )
 
 
-def means_with_intervals(
-    figures: Mapping[str, torch.Tensor], *, seed: int
-) -> tuple[dict[str, float | None], dict[str, list[float | None]]]:
-    """Means over the defined cases of figures (M, N), and their 95 % intervals over clips."""
+def means_with_intervals(figures: Mapping[str, torch.Tensor], *, seed: int) -> dict[str, Figure]:
+    """Means over the defined cases of figures (M, N), with their 95 % intervals over clips."""
     sums = torch.stack([values.nan_to_num(0).sum(1) for values in figures.values()], dim=1)
     counts = torch.stack([(~values.isnan()).sum(1) for values in figures.values()], dim=1)
     spans = bootstrap(sums, counts, seed=seed).tolist()
-    intervals = {name: [plain(low), plain(high)] for name, (low, high) in zip(figures, spans, strict=True)}
-    return _means(figures), intervals
+    return {
+        path: Figure(plain(float(values.nanmean())), plain(low), plain(high))
+        for (path, values), (low, high) in zip(figures.items(), spans, strict=True)
+    }
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn {"a.b": 1} into {"a": {"b": 1}}."""
-    tree: dict[str, Any] = {}
-    for path, value in flat.items():
-        *parts, leaf = path.split(".")
-        _inside(tree, tuple(parts))[leaf] = value
-    return tree
+def bootstrap(sums: torch.Tensor, counts: torch.Tensor, *, seed: int) -> torch.Tensor:
+    """Percentile interval of F means over M clips, drawn anew with replacement: (M, F), (M, F) -> (F, 2).
+
+    A clip adds `sums` over its cases, of which it has `counts`; the mean is the sum of one over the sum of the other.
+    NaN where there is no case at all.
+    """
+    clips, figures = sums.shape
+    if clips == 0:
+        return torch.full((figures, 2), math.nan, dtype=torch.float64)
+    rng = np.random.default_rng(seed)
+    drawn = torch.from_numpy(rng.multinomial(clips, np.full(clips, 1 / clips), size=RESAMPLES)).double()
+    means = (drawn @ sums.double().cpu()) / (drawn @ counts.double().cpu())  # (RESAMPLES, F), 0 / 0 = NaN
+    tail = (1 - LEVEL) / 2
+    return torch.nanquantile(means, torch.tensor([tail, 1 - tail], dtype=torch.float64), dim=0).T
 
 
 def plain(value: float) -> float | None:
@@ -63,26 +83,7 @@ def plain(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 6)
 
 
-def _means(figures: Mapping[str, torch.Tensor]) -> dict[str, float | None]:
-    return {name: plain(float(values.nanmean())) for name, values in figures.items()}
-
-
-def _headline(figures: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: values for name, values in figures.items() if name.split(".")[0] in HEADLINES}
-
-
-def _curve(best: Mapping[str, torch.Tensor], lead: str, *, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Accuracies of the n most probable negatives, n = 1 ... N, and their intervals."""
-    curve, band = {}, {}
-    for name in (name for name in best if name.startswith(lead)):
-        growing = {str(n): best[name][:, :n] for n in range(1, best[name].shape[1] + 1)}
-        means, intervals = means_with_intervals(growing, seed=seed)
-        curve[name.removeprefix(lead)] = list(means.values())
-        band[name.removeprefix(lead)] = list(intervals.values())
-    return curve, band
-
-
-def _inside(tree: dict[str, Any], parts: tuple[str, ...]) -> dict[str, Any]:
-    for part in parts:
-        tree = tree.setdefault(part, {})
-    return tree
+def _curve(accuracies: torch.Tensor, *, seed: int) -> list[Figure]:
+    """Accuracies (M, N) over the n most probable negatives, n = 1 ... N."""
+    growing = {str(n): accuracies[:, :n] for n in range(1, accuracies.shape[1] + 1)}
+    return list(means_with_intervals(growing, seed=seed).values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,28 +15,16 @@ LINES = 7
 MOST_BARS = 32
 
 
-@dataclass(frozen=True)
-class Line:
-    """A named line; a point is missing where y is None."""
+def line_chart(lines: Mapping[str, Sequence[float | None]], *, title: str, x_label: str) -> str:
+    """Draw named lines over x = 1, 2, ..., y from 0 upwards; "" where there is no point.
 
-    name: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        """The points that exist, from left to right."""
-        return sorted((float(x), float(y)) for x, y in zip(self.x, self.y, strict=False) if y is not None)
-
-
-def line_chart(lines: Sequence[Line], *, title: str, x_label: str, order: Sequence[str]) -> str:
-    """Draw lines over whole numbers, y from 0 upwards; `order` of names decides colours. "" where there is no point."""
-    drawn = [line for line in lines if line.points]
-    if not drawn:
+    A point is missing where y is None. The place of a name decides its colour.
+    """
+    drawn = {name: [(x, y) for x, y in enumerate(line, 1) if y is not None] for name, line in lines.items()}
+    if not any(drawn.values()):
         return ""
-    points = [point for line in drawn for point in line.points]
-    left, right = min(x for x, _ in points), max(x for x, _ in points)
-    top = _nice_top(max(y for _, y in points))
+    left, right = 1, max(x for points in drawn.values() for x, _ in points)
+    top = _nice_top(max(y for points in drawn.values() for _, y in points))
     width, height, pad_left, pad_bottom, pad_top = 520, 300, 44, 44, 12
     across, up = width - pad_left - 14, height - pad_bottom - pad_top
 
@@ -46,27 +33,34 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, order: Sequen
         return pad_left + part * across, pad_top + (1 - y / top) * up
 
     marks = [_y_tick(top * i / 4, place(left, top * i / 4)[1], pad_left, width - 14) for i in range(5)]
-    marks += [_x_tick(x, place(x, 0)[0], height - pad_bottom) for x in _whole_ticks(left, right)]
+    marks += [
+        _x_tick(x, place(x, 0)[0], height - pad_bottom)
+        for x in range(left, right + 1, max(1, math.ceil((right - left) / 12)))
+    ]
     marks.append(f'<text class="axis" x="{pad_left + across / 2:.0f}" y="{height - 6}">{escape(x_label)}</text>')
-    marks += [_polyline(line, [place(x, y) for x, y in line.points], order.index(line.name)) for line in drawn]
-    summary = "; ".join(f"{line.name}: {line.points[0][1]:.2f} to {line.points[-1][1]:.2f}" for line in drawn)
+    for rank, (name, points) in enumerate(drawn.items()):
+        marks.append(_polyline(name, points, [place(x, y) for x, y in points], rank) if points else "")
+    summary = "; ".join(f"{name}: {p[0][1]:.2f} to {p[-1][1]:.2f}" for name, p in drawn.items() if p)
     return _svg(width, height, "".join(marks), label=f"{title}. {summary}")
 
 
-def histogram(counts: Mapping[int, int], *, title: str, longest: int, colour: int) -> str:
-    """Draw shares of lengths 1 to `longest` as bars, in at most MOST_BARS bins; "" where nothing was counted."""
-    total = sum(counts.values())
+def histogram(counts: Sequence[int], *, title: str, colour: int) -> str:
+    """Draw shares of lengths 1, 2, ... as bars, in at most MOST_BARS bins; "" where nothing was counted.
+
+    counts: entry n counts the tubes of n frames; entry 0 is not shown.
+    """
+    total, longest = sum(counts[1:]), len(counts) - 1
     if not total:
         return ""
     width, height, base, top = 240, 120, 96, 10
     wide = math.ceil(longest / MOST_BARS)
     bins = Counter[int]()
-    for length, count in counts.items():
-        bins[max(length - 1, 0) // wide] += count
+    for length, count in enumerate(counts[1:]):
+        bins[length // wide] += count
     step = (width - 8) / math.ceil(longest / wide)
     tallest = max(bins.values())
     bars = []
-    for place, count in sorted(bins.items()):
+    for place, count in sorted((+bins).items()):
         first, last = place * wide + 1, (place + 1) * wide
         name = f"{first} frames" if wide == 1 else f"{first} to {last} frames"
         tall = (base - top) * count / tallest
@@ -85,11 +79,11 @@ def swatch(rank: int) -> str:
     return f'<svg class="swatch" viewBox="0 0 28 12" aria-hidden="true">{line}</svg>'
 
 
-def _polyline(line: Line, places: Sequence[tuple[float, float]], rank: int) -> str:
+def _polyline(name: str, points: Sequence[tuple[int, float]], places: Sequence[tuple[float, float]], rank: int) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     dots = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{escape(line.name)}, {n:g}: {value:.3f}</title></circle>'
-        for (x, y), (n, value) in zip(places, line.points, strict=True)
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{escape(name)}, {n}: {value:.3f}</title></circle>'
+        for (x, y), (n, value) in zip(places, points, strict=True)
     )
     kind = f"line-{rank % LINES}{_dashed(rank)}"
     return f'<polyline class="line {kind}" points="{path}"/><g class="fill-{rank % LINES}">{dots}</g>'
@@ -104,13 +98,8 @@ def _y_tick(value: float, y: float, left: float, right: float) -> str:
     return f'{rule}<text class="tick" x="{left - 8}" y="{y + 4:.1f}">{value:.2f}</text>'
 
 
-def _x_tick(value: float, x: float, y: float) -> str:
-    return f'<text class="tick middle" x="{x:.1f}" y="{y + 18:.1f}">{value:g}</text>'
-
-
-def _whole_ticks(left: float, right: float) -> list[int]:
-    step = max(1, math.ceil((right - left) / 12))
-    return list(range(math.ceil(left), math.floor(right) + 1, step))
+def _x_tick(value: int, x: float, y: float) -> str:
+    return f'<text class="tick middle" x="{x:.1f}" y="{y + 18:.1f}">{value}</text>'
 
 
 def _nice_top(value: float) -> float:

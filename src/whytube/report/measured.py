@@ -1,109 +1,125 @@
-"""The measured half of the report: curves, the table against baselines, lengths of tubes, provenance."""
+"""The measured half of the report, ready for its template: curves, table of methods, lengths of tubes, provenance."""
 
 from __future__ import annotations
 
 import json
-from html import escape
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from whytube.report.charts import histogram, line_chart, swatch
-from whytube.report.results import COLUMNS, Measure, curves, lengths, measure, methods_of
+from whytube.report.charts import histogram, line_chart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from whytube.report.results import Column
+    from whytube.evaluation.results import Figure, MethodResults, Results
 
-DASH = "\N{EN DASH}"
-
-
-def measured_html(results: Mapping[str, Any] | None) -> str:
-    """Write the section on an evaluation; "" where no method was evaluated."""
-    methods = methods_of(results)
-    if not methods:
-        return ""
-    parts = [_curves(methods), _table(methods), _lengths(methods)]
-    return f'<section id="measured"><h2>Measured</h2>{"".join(parts)}</section>'
+DASH, SPACE = "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
 
-def provenance_html(results: Mapping[str, Any] | None) -> str:
-    """List where the numbers come from, as far as the results say."""
-    rows = "".join(
-        f"<div><dt>{escape(str(key).replace('_', ' '))}</dt><dd>{_plain(value)}</dd></div>"
-        for key, value in ((results or {}).get("provenance") or {}).items()
-        if value is not None
-    )
-    return f'<dl class="provenance">{rows}</dl>' if rows else ""
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: the figure's path in the results, its heading, and whether more is better."""
+
+    path: str
+    heading: str
+    hint: str
+    more_is_better: bool = True
 
 
-def _curves(methods: Mapping[str, Mapping[str, Any]]) -> str:
-    names, figures = list(methods), []
-    for key, title in (("top1", "top 1"), ("top3", "top 3")):
-        title = f"Negative class accuracy, {title}"
-        chart = line_chart(curves(methods, key), title=title, x_label="most probable negatives averaged", order=names)
-        if chart:
-            figures.append(f"<figure><figcaption>{title}</figcaption>{chart}</figure>")
-    if not figures:
-        return ""
-    shown = [line.name for line in curves(methods, "top1") + curves(methods, "top3") if line.points]
-    legend = "".join(f"<li>{swatch(rank)}{escape(name)}</li>" for rank, name in enumerate(names) if name in shown)
-    return (
-        '<p class="note">Mask the tube that explains “A, not B”, run the classifier again: does B rise more than the '
-        "other classes? Asked for the most probable negatives of each clip, from the first alone to many.</p>"
-        f'<div class="charts">{"".join(figures)}</div><ul class="legend">{legend}</ul>'
-    )
+COLUMNS = (
+    Column(
+        "negative_class_accuracy.top1", f"negative, top{SPACE}1", "masking the tube raises B more than any other class"
+    ),
+    Column("negative_class_accuracy.top3", f"negative, top{SPACE}3", "B is among the three classes that rise most"),
+    Column("positive_drop", "p(A) falls", "share of tubes that lower p(A) when masked"),
+    Column(
+        "concept_accuracy.top1",
+        f"concept, top{SPACE}1",
+        "the word is the annotated attribute that the tube overlaps most",
+    ),
+    *(
+        Column(
+            f"concept_accuracy.top{top}",
+            f"concept, top{SPACE}{top}",
+            f"the word is among the {number} annotated attributes that the tube overlaps most",
+        )
+        for top, number in ((3, "three"), (5, "five"))
+    ),
+    Column("tube_area", "area", "share of the clip that a tube covers", more_is_better=False),
+    Column("tube_frames", "frames", "share of the clip's frames that a tube spans", more_is_better=False),
+)
 
 
-def _table(methods: Mapping[str, Mapping[str, Any]]) -> str:
-    found = {c: {name: measure(method, c.path) for name, method in methods.items()} for c in COLUMNS}
-    columns = [column for column in COLUMNS if any(found[column].values())]
-    if not columns:
-        return ""
-    head = "".join(f'<th scope="col"><abbr title="{escape(c.hint)}">{escape(c.heading)}</abbr></th>' for c in columns)
-    rows = "".join(
-        f'<tr><th scope="row">{swatch(rank)}{escape(name)}</th>'
-        + "".join(_cell(column, found[column][name], found[column]) for column in columns)
-        + "</tr>"
-        for rank, name in enumerate(methods)
-    )
-    caption = "Each method and the baselines on the same clips; ranges are intervals over clips, the best value is bold"
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Methods and baselines">'
-        f"<table><caption>{caption}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+@dataclass(frozen=True)
+class Cell:
+    """A figure as the table shows it; empty where there is none."""
+
+    text: str = ""
+    span: str = ""
+    best: bool = False
 
 
-def _cell(column: Column, shown: Measure | None, others: Mapping[str, Measure | None]) -> str:
-    if shown is None:
-        return f'<td><span class="absent">{DASH}</span></td>'
-    digits = 1 if abs(shown.value) >= 1 and column.path == ("tube_frames",) else 2 if shown.value >= 0.1 else 3
-    best = column.more_is_better and shown.value >= max(m.value for m in others.values() if m is not None)
-    text = f"{shown.value:.{digits}f}"
-    if best:
-        text = f"<strong>{text}</strong>"
-    if shown.low is not None:
-        text += f"<small>{shown.low:.{digits}f}{DASH}{shown.high:.{digits}f}</small>"
-    return f"<td>{text}</td>"
+@dataclass(frozen=True)
+class Measured:
+    """What the section shows.
+
+    Attributes:
+        curves: (title, SVG) of each chart.
+        columns: those in which some method has a figure.
+        rows: the cells of each method, by its name.
+        lengths: (name, mean number of frames, SVG) of each method.
+    """
+
+    curves: Sequence[tuple[str, str]]
+    columns: Sequence[Column]
+    rows: Mapping[str, Sequence[Cell]]
+    lengths: Sequence[tuple[str, float, str]]
+
+    @classmethod
+    def of(cls, results: Results) -> Measured:
+        """Lay out the methods of an evaluation; there must be one."""
+        found = [{name: method.figure(c.path) for name, method in results.methods.items()} for c in COLUMNS]
+        kept = [(column, row) for column, row in zip(COLUMNS, found, strict=True) if _means(row)]
+        return cls(
+            [_curve(results.methods, top) for top in (1, 3)],
+            [column for column, _ in kept],
+            {name: [_cell(column, row[name], row) for column, row in kept] for name in results.methods},
+            [_lengths(name, method, rank) for rank, (name, method) in enumerate(results.methods.items())],
+        )
 
 
-def _lengths(methods: Mapping[str, Mapping[str, Any]]) -> str:
-    counted = {name: lengths(method) for name, method in methods.items()}
-    longest = max((max(counts) for counts in counted.values() if counts), default=0)
-    figures = ""
-    for rank, (name, counts) in enumerate(counted.items()):
-        mean = sum(n * count for n, count in counts.items()) / max(sum(counts.values()), 1)
-        title = f"Lengths of the tubes of {name}, from 1 to {longest} frames; mean {mean:.1f}"
-        chart = histogram(counts, title=title, longest=longest, colour=rank)
-        if chart:
-            caption = f"{escape(name)} <small>mean {mean:.1f}</small>"
-            figures += f"<figure><figcaption>{caption}</figcaption>{chart}</figure>"
-    if not figures:
-        return ""
-    note = "How many sampled frames a tube spans. A method that always takes the whole clip says nothing about when."
-    return f'<h3>Lengths of tubes</h3><p class="note">{note}</p><div class="lengths">{figures}</div>'
+def provenance_rows(results: Results) -> list[tuple[str, str]]:
+    """Where the numbers come from: names and values to read."""
+    return [(key.replace("_", " "), _plain(value)) for key, value in results.provenance.items() if value is not None]
+
+
+def _curve(methods: Mapping[str, MethodResults], top: int) -> tuple[str, str]:
+    title = f"Negative class accuracy, top {top}"
+    lines = {name: [point.mean for point in method.curves[f"curve.top{top}"]] for name, method in methods.items()}
+    return title, line_chart(lines, title=title, x_label="most probable negatives averaged")
+
+
+def _cell(column: Column, shown: Figure, row: Mapping[str, Figure]) -> Cell:
+    if shown.mean is None:
+        return Cell()
+    digits = 2 if shown.mean >= 0.1 else 3
+    span = "" if shown.low is None else f"{shown.low:.{digits}f}{DASH}{shown.high:.{digits}f}"
+    return Cell(f"{shown.mean:.{digits}f}", span, column.more_is_better and shown.mean >= max(_means(row)))
+
+
+def _means(row: Mapping[str, Figure]) -> list[float]:
+    return [figure.mean for figure in row.values() if figure.mean is not None]
+
+
+def _lengths(name: str, method: MethodResults, rank: int) -> tuple[str, float, str]:
+    """Draw how many tubes span 1, 2, ... T frames; no tube at all (0 frames) does not count."""
+    counts = method.tube_lengths
+    mean = sum(frames * count for frames, count in enumerate(counts)) / max(sum(counts[1:]), 1)
+    title = f"Lengths of the tubes of {name}, from 1 to {len(counts) - 1} frames; mean {mean:.1f}"
+    return name, mean, histogram(counts, title=title, colour=rank)
 
 
 def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return escape(", ".join(f"{key} {part}" for key, part in value.items()))
-    return escape(value if isinstance(value, str) else json.dumps(value, default=str))
+        return ", ".join(f"{key} {part}" for key, part in value.items())
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,88 @@
+"""Several runs as one: results over seeds or splits, and loss curves side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.checks import fail
+from whytube.errors import DataError
+from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results, read_json
+from whytube.evaluation.summary import bootstrap, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+
+def pool(results: Sequence[Results]) -> Results:
+    """Combine the results of `evaluate` on models trained from several seeds, or on several splits.
+
+    Figures are means over the runs. Intervals are bootstrapped over the runs, while those of a single run are over
+    clips; of three runs such an interval is simply their range. Splits of one data set share clips: their range says
+    less.
+    """
+    if not results:
+        raise fail("results", "at least one result of evaluate", "none")
+    methods = [{name: set(method.figures) for name, method in run.methods.items()} for run in results]
+    if any(list(other.items()) != list(methods[0].items()) for other in methods):
+        raise fail("results", "of the same methods and figures", [list(names) for names in methods])
+    first = results[0].classifier
+    accuracies = [run.classifier.accuracy.mean for run in results]
+    return Results(
+        ClassifierResults(_over_runs(accuracies), first.classes, first.architecture, first.settings, accuracies),
+        {name: _pool_method([run.methods[name] for run in results]) for name in methods[0]},
+        _origin([run.provenance for run in results]),
+    )
+
+
+def curves(runs: Mapping[str, Path]) -> dict[str, Any]:
+    """Collect the losses of training runs by title, and what classifiers reached.
+
+    runs: files that `whytube train ... --report` wrote.
+    """
+    found = {title: read_json(path) for title, path in runs.items()}
+    for title, path in runs.items():
+        if not isinstance(found[title], dict) or "history" not in found[title]:
+            raise DataError(f"{path} holds no history. Give a file that `whytube train ... --report FILE.json` wrote")
+    return {
+        "curves": {
+            title: [{"step": record["step"], "loss": record["loss"]} for record in run["history"]["records"]]
+            for title, run in found.items()
+        },
+        "metrics": {title: run["classifier"] for title, run in found.items() if "classifier" in run},
+        "provenance": {title: run["provenance"] for title, run in found.items()},
+    }
+
+
+def _pool_method(runs: Sequence[MethodResults]) -> MethodResults:
+    first = runs[0]
+    return MethodResults(
+        {path: _over_runs(run.figures[path].mean for run in runs) for path in first.figures},
+        {
+            path: [_over_runs(run.curves[path][n].mean for run in runs) for n in range(len(curve))]
+            for path, curve in first.curves.items()
+        },
+        [{path: _over_runs(run.ranks[k][path].mean for run in runs) for path in r} for k, r in enumerate(first.ranks)],
+        [sum(counts) for counts in zip(*(run.tube_lengths for run in runs), strict=True)],
+    )
+
+
+def _over_runs(means: Iterable[float | None]) -> Figure:
+    """Mean and interval over the runs that define a figure."""
+    values = torch.tensor([mean for mean in means if mean is not None], dtype=torch.float64)[:, None]
+    low, high = bootstrap(values, torch.ones_like(values), seed=0)[0].tolist()
+    return Figure(plain(float(values.mean())), plain(low), plain(high))
+
+
+def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Provenance of the first run; seeds of all, and data and model of all where they differ."""
+    origin = {**origins[0], "seed": [other["seed"] for other in origins]}
+    for key in ("data", "model"):
+        found = [other.get(key) for other in origins]
+        origin |= {key: found} if len(set(found)) > 1 else {}
+    worlds = [other["settings"]["data"] for other in origins]
+    if len(set(worlds)) > 1:
+        origin["settings"] = {**origin["settings"], "data": worlds}
+    return origin
