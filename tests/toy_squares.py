@@ -103,5 +103,5 @@ class Knowing:
 
 
 def truth(shown):
-    """What baselines made of the truth are given."""
+    """Return what baselines made of the truth are given."""
     return truth_of(Squares(), shown)
