@@ -1,16 +1,24 @@
-"""World: short clips of dancing shapes in which it is known why a clip is of class A and not of class B."""
+"""World: short clips of dancing shapes in which it is known why a clip is of class A and not of class B.
+
+vocabulary.py   classes and attributes
+sampling.py     what chance decides of a clip, then what its class decides, motions among it
+scene.py        the result: one clip as numbers, and the boxes of its attributes
+shapes.py       the drawings
+render.py       from scenes to pixels
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from operator import index as as_int
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, SupportsIndex
 
 import numpy as np
 import torch
 
 from whytube import checks
+from whytube.data.source import SPLITS
 from whytube.data.world import sampling, vocabulary
 from whytube.data.world.render import render
 from whytube.data.world.scene import Scene
@@ -23,8 +31,6 @@ if TYPE_CHECKING:
     from whytube.data.world.scene import Boxes
 
 __all__ = ["Batch", "Scene", "World"]
-
-SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,11 @@ class World:
         torch.Size([4, 3, 16, 64, 64])
     """
 
+    classes: ClassVar[tuple[str, ...]] = vocabulary.CLASSES
+    """The C classes: dances, each a neighbour of the next."""
+    attribute_names: ClassVar[tuple[str, ...]] = vocabulary.ATTRIBUTES
+    """The S attributes: objects, motions, coats and poses."""
+
     size: int = 112
     frames: int = 16
     seed: int = 0
@@ -64,16 +75,6 @@ class World:
         checks.check_int(self.size, "size", 32)
         checks.check_int(self.frames, "frames", 2)
         checks.check_int(self.seed, "seed", 0)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The C classes: dances, each a neighbour of the next."""
-        return vocabulary.CLASSES
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        """The S attributes: objects, motions, coats and poses."""
-        return vocabulary.ATTRIBUTES
 
     @property
     def table(self) -> torch.Tensor:
@@ -85,16 +86,13 @@ class World:
         """What decides its clips: size, frames and seed."""
         return repr(self)
 
-    def kind(self, attribute: str) -> vocabulary.Kind:
-        """Return what sort of word an attribute is: object, motion, coat or pose."""
-        if attribute not in vocabulary.SLOT_OF:
-            raise checks.unknown_name("attribute", attribute, vocabulary.ATTRIBUTES)
-        return vocabulary.SLOTS[vocabulary.SLOT_OF[attribute]].kind
-
     def separating(self, a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes of class `a` that `b` lacks, and those of `b` that `a` lacks."""
-        first, second = _table()[_label(a)], _table()[_label(b)]
-        return _words(first & ~second), _words(second & ~first)
+        first, second = (set(vocabulary.dances()[_label(name)]) for name in (a, b))
+        mine, theirs = first - second, second - first
+        return tuple(n for n in self.attribute_names if n in mine), tuple(
+            n for n in self.attribute_names if n in theirs
+        )
 
     def hard_negatives(self, a: str) -> tuple[str, ...]:
         """Return the classes that differ from `a` in exactly one attribute of one entity, or in one entity."""
@@ -138,11 +136,7 @@ def _label(name: str) -> int:
 
 @cache
 def _table() -> torch.Tensor:
-    return torch.tensor([[word in dance for word in vocabulary.ATTRIBUTES] for dance in vocabulary.dances()])
-
-
-def _words(chosen: torch.Tensor) -> tuple[str, ...]:
-    return tuple(word for word, yes in zip(vocabulary.ATTRIBUTES, chosen.tolist(), strict=True) if yes)
+    return torch.tensor([[attribute in dance for attribute in vocabulary.ATTRIBUTES] for dance in vocabulary.dances()])
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from operator import index as as_int
 from threading import Lock
@@ -51,8 +51,8 @@ class FolderBatch:
         found = []
         for item, indices, size in zip(self.items, self.indices, self.sizes, strict=True):
             scale = edges / size[[1, 0, 1, 0]]
-            on_frames = {word: boxes_at(tube, indices, bridge=self.bridge) for word, tube in item.boxes.items()}
-            found.append({word: (boxes * scale).clip(0, edges) for word, boxes in on_frames.items()})
+            boxes = {name: boxes_at(tube, indices, bridge=self.bridge) for name, tube in item.boxes.items()}
+            found.append({name: (corners * scale).clip(0, edges) for name, corners in boxes.items()})
         return found
 
 
@@ -66,6 +66,7 @@ class _Decoded:
     size: tuple[int, int]
 
 
+@dataclass(eq=False)
 class FolderSource:
     """Clips of a Dataset, `frames` frames spread over each video and resized to `size` (height, width).
 
@@ -74,44 +75,28 @@ class FolderSource:
     (half a GiB holds 890 clips of 16 x 112 x 112); 0 keeps none.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        frames: int = 16,
-        size: tuple[int, int] = (112, 112),
-        bridge: int = 0,
-        workers: int = 4,
-        cache_bytes: int = 1 << 29,
-    ) -> None:
-        self.dataset = dataset
-        self.frames = checks.check_int(frames, "frames", 1)
-        self.size = check_size(size, "size")
-        self.bridge = checks.check_int(bridge, "bridge", 0)
-        self.workers = checks.check_int(workers, "workers", 1)
+    dataset: Dataset
+    _: KW_ONLY
+    frames: int = 16
+    size: tuple[int, int] = (112, 112)
+    bridge: int = 0
+    workers: int = 4
+    cache_bytes: int = 1 << 29
+
+    def __post_init__(self) -> None:
+        for name, least in (("frames", 1), ("bridge", 0), ("workers", 1), ("cache_bytes", 0)):
+            checks.check_int(getattr(self, name), name, least)
+        self.size = check_size(self.size, "size")
+        self.classes, self.attribute_names = self.dataset.classes, self.dataset.attribute_names
+        self.table = self.dataset.table.clone()
         # Filled and never emptied: over a set that does not fit, dropping the oldest would miss every time.
-        self._room = checks.check_int(cache_bytes, "cache_bytes", 0)
         self._kept: dict[str, _Decoded] = {}
+        self._room = self.cache_bytes
         self._lock = Lock()
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The C classes."""
-        return self.dataset.classes
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        """The S attributes."""
-        return self.dataset.attribute_names
-
-    @property
-    def table(self) -> torch.Tensor:
-        """Which class has which attribute: bool (C, S)."""
-        return self.dataset.table.clone()
-
-    @property
     def contents(self) -> str:
-        """Every video with its split, class and attributes: what tells this data from other data of the same words."""
+        """Every video with its split, class and attributes, for the fingerprint."""
         rows = [(item.name, item.split, item.label, item.attributes.int().tolist()) for item in self.dataset.videos]
         return json.dumps(rows)
 
@@ -164,8 +149,8 @@ class FolderSource:
 def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDArray[np.float64]:
     """Boxes at frame indices, zeros where there is none: (T,) -> (T, 4), in the tube's pixels.
 
-    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly. A frame that was
-    annotated alone, and is not among the indices, counts for the nearest of them if that is half a step away or less.
+    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly. A frame without
+    annotated neighbours that sampling skipped goes to the nearest sampled frame, at most half a stride away.
     """
     boxes = tube.at(indices)
     _place_single(boxes, tube, indices)
@@ -180,7 +165,7 @@ def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDAr
 
 
 def _place_single(boxes: NDArray[np.float64], tube: Tube, indices: NDArray[np.int64]) -> None:
-    """Fill empty boxes (T, 4) in place with those of frames that stand alone, where a step passed over them."""
+    """Fill empty boxes (T, 4) in place with those of annotated frames that sampling skipped; see boxes_at."""
     if len(indices) < 2:
         return
     reach = np.diff(indices).max() / 2
