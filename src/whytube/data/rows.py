@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from whytube import checks
 from whytube.errors import DataError
@@ -13,8 +13,6 @@ from whytube.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
-
-Level: TypeAlias = Literal["error", "warning"]
 
 # Finding the nearest name takes long among thousands; after so many the messages go without.
 SUGGESTIONS = 50
@@ -29,7 +27,7 @@ class Problem:
     file: relative to the folder of the data where it lies in there. line: of a CSV file, from 1.
     """
 
-    level: Level
+    level: Literal["error", "warning"]
     file: str
     line: int | None
     message: str
@@ -48,14 +46,14 @@ class Problem:
         return f"{self.place}: {self.level}: {self.message}"
 
 
-def grouped(problems: Iterable[Problem], *, places: int = 3) -> list[str]:
-    """Word every kind of problem once: the first as it is, then how many more there are and where the next ones are."""
+def grouped(problems: Iterable[Problem]) -> list[str]:
+    """Return one line per kind of problem: the first as it is, then how many more there are and where the next are."""
     kinds: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         kinds.setdefault(problem.kind, []).append(problem)
     lines = []
     for first, *others in kinds.values():
-        some = listed([other.place for other in others], places)
+        some = listed([other.place for other in others], 3)
         lines.append(f"{first} (and {len(others)} more like it: {some})" if others else str(first))
     return lines
 
@@ -77,21 +75,21 @@ class Problems:
         self.found.append(Problem("warning", self._shown(file), line, message))
 
     def unknown(self, kind: str, name: str, known: Collection[str]) -> str:
-        """Word an unknown name, with the nearest known one."""
+        """Return the message for an unknown name, with the nearest known one."""
         key = (kind, name)
         if key not in self._unknown:
             few = len(self._unknown) < SUGGESTIONS
             self._unknown[key] = str(checks.unknown_name(kind, name, known)) if few else f"unknown {kind} {name!r}"
         return self._unknown[key]
 
-    def raise_errors(self, what: str, *, shown: int = 5) -> None:
-        """Raise the first few errors as one DataError, if there are any."""
+    def raise_errors(self, what: str) -> None:
+        """Raise the first five errors as one DataError, if there are any."""
         errors = [problem for problem in self.found if problem.level == "error"]
         if not errors:
             return
-        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:shown])])
-        if len(errors) > shown:
-            message += f"\n  ... and {len(errors) - shown} more; `whytube data check` lists them all"
+        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:5])])
+        if len(errors) > 5:
+            message += f"\n  ... and {len(errors) - 5} more; `whytube data check` lists them all"
         raise DataError(message)
 
     def _shown(self, file: Path) -> str:

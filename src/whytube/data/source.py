@@ -84,9 +84,9 @@ def clips_to_take(source: Source, split: str, count: int | None) -> int:
     return check_int(min(limits), "count", 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PlainBatch:
-    """A ClipBatch and no more."""
+    """A ClipBatch and no more: clips (B, 3, T, H, W), labels (B,), attributes (B, S)."""
 
     clips: torch.Tensor
     labels: torch.Tensor

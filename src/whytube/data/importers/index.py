@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from whytube.tubes import Tube
 
 
-def _no_boxes(_name: str) -> dict[str, Tube]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Listing:
     """What the files of a data set say; a video is called class/name, without its ending.
@@ -41,7 +37,7 @@ class Listing:
     videos: Path
     found: Mapping[str, Path]
     group: Callable[[str], str]
-    boxes: Callable[[str], Mapping[str, Tube]] = _no_boxes
+    boxes: Callable[[str], Mapping[str, Tube]] = lambda _name: {}
     notes: Sequence[str] = ()
 
 

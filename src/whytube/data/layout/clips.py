@@ -8,12 +8,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from operator import index as as_int
 from threading import Lock
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
 import torch
 
 from whytube import checks
+from whytube.data.source import PlainBatch
 from whytube.video import read_clip
 from whytube.video.clip import check_size
 
@@ -27,16 +28,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FolderBatch:
-    """Clips (B, 3, T, H, W) float32 in [0, 1], labels (B,) int64, attributes (B, S) bool, and where they come from.
+class FolderBatch(PlainBatch):
+    """Clips with where they come from.
 
     items: the B videos. indices, times: (B, T) frame of the video and its seconds. sizes: (B, 2) height and width of
     the video's own frames. With these a box of the clip maps back: x * sizes[b, 1] / W in frame indices[b, t].
     """
 
-    clips: torch.Tensor
-    labels: torch.Tensor
-    attributes: torch.Tensor
     items: tuple[Item, ...] = field(repr=False)
     indices: NDArray[np.int64] = field(repr=False)
     times: NDArray[np.float64] = field(repr=False)
@@ -56,8 +54,7 @@ class FolderBatch:
         return found
 
 
-@dataclass(frozen=True)
-class _Decoded:
+class _Decoded(NamedTuple):
     """A clip as it is kept: pixels (3, T, H, W) uint8, with the indices, times and size of Clip."""
 
     pixels: torch.Tensor
@@ -66,7 +63,7 @@ class _Decoded:
     size: tuple[int, int]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class FolderSource:
     """Clips of a Dataset, `frames` frames spread over each video and resized to `size` (height, width).
 
@@ -94,6 +91,9 @@ class FolderSource:
         self._room = self.cache_bytes
         self._lock = Lock()
 
+    def __repr__(self) -> str:
+        return type(self).__name__  # results record it, and where the folder lies is no part of them
+
     @property
     def contents(self) -> str:
         """Every video with its split, class and attributes, for the fingerprint."""
@@ -113,23 +113,21 @@ class FolderSource:
         chosen = tuple(items[checks.check_int(as_int(place), "index", 0, last)] for place in indices)
         with ThreadPoolExecutor(self.workers) as pool:
             decoded = list(pool.map(self._decode, chosen))
-        target, steps = torch.device(device), (len(chosen), self.frames)
-        attributes = [item.attributes for item in chosen]
+        pixels = torch.empty(len(chosen), 3, self.frames, *self.size, dtype=torch.uint8)
+        attributes = torch.empty(len(chosen), len(self.attribute_names), dtype=torch.bool)
+        for b, (item, clip) in enumerate(zip(chosen, decoded, strict=True)):
+            pixels[b], attributes[b] = clip.pixels, item.attributes
+        steps = (len(chosen), self.frames)
         return FolderBatch(
-            clips=self._stack(decoded, target),
-            labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=target),
-            attributes=torch.stack(attributes).to(target) if chosen else self.table[:0].to(target),
+            clips=pixels.to(device).float().div_(255.0),
+            labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=device),
+            attributes=attributes.to(device),
             items=chosen,
             indices=np.array([clip.indices for clip in decoded], dtype=np.int64).reshape(steps),
             times=np.array([clip.times for clip in decoded], dtype=np.float64).reshape(steps),
             sizes=np.array([clip.size for clip in decoded], dtype=np.int64).reshape(-1, 2),
             bridge=self.bridge,
         )
-
-    def _stack(self, decoded: list[_Decoded], device: torch.device) -> torch.Tensor:
-        if not decoded:
-            return torch.zeros(0, 3, self.frames, *self.size, device=device)
-        return torch.stack([clip.pixels for clip in decoded]).to(device).float().div_(255.0)
 
     def _decode(self, item: Item) -> _Decoded:
         with self._lock:

@@ -1,11 +1,4 @@
-"""World: short clips of dancing shapes in which it is known why a clip is of class A and not of class B.
-
-vocabulary.py   classes and attributes
-sampling.py     what chance decides of a clip, then what its class decides, motions among it
-scene.py        the result: one clip as numbers, and the boxes of its attributes
-shapes.py       the drawings
-render.py       from scenes to pixels
-"""
+"""World: short clips of dancing shapes in which it is known why a clip is of class A and not of class B."""
 
 from __future__ import annotations
 
@@ -18,7 +11,7 @@ import numpy as np
 import torch
 
 from whytube import checks
-from whytube.data.source import SPLITS
+from whytube.data.source import SPLITS, PlainBatch
 from whytube.data.world import sampling, vocabulary
 from whytube.data.world.render import render
 from whytube.data.world.scene import Scene
@@ -33,13 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Scene", "World"]
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Clips (B, 3, T, H, W) float32 in [0, 1], labels (B,) int64, attributes (B, S) bool, and their scenes."""
+@dataclass(frozen=True, eq=False)
+class Batch(PlainBatch):
+    """Clips with their scenes."""
 
-    clips: torch.Tensor
-    labels: torch.Tensor
-    attributes: torch.Tensor
     scenes: tuple[Scene, ...] = field(repr=False)
 
     @cached_property
@@ -88,16 +78,13 @@ class World:
 
     def separating(self, a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes of class `a` that `b` lacks, and those of `b` that `a` lacks."""
-        first, second = (set(vocabulary.dances()[_label(name)]) for name in (a, b))
-        mine, theirs = first - second, second - first
-        return tuple(n for n in self.attribute_names if n in mine), tuple(
-            n for n in self.attribute_names if n in theirs
-        )
+        first, second = (vocabulary.dances()[_label(name)] for name in (a, b))
+        return tuple(x for x in first if x and x not in second), tuple(y for y in second if y and y not in first)
 
     def hard_negatives(self, a: str) -> tuple[str, ...]:
         """Return the classes that differ from `a` in exactly one attribute of one entity, or in one entity."""
-        label = _label(a)
-        return tuple(b for k, b in enumerate(self.classes) if len(vocabulary.differing_slots(label, k)) == 1)
+        mine, others = vocabulary.dances()[_label(a)], zip(self.classes, vocabulary.dances(), strict=True)
+        return tuple(b for b, dance in others if sum(x != y for x, y in zip(mine, dance, strict=True)) == 1)
 
     def scene(self, split: str, index: SupportsIndex, *, danced_as: str | None = None) -> Scene:
         """Return clip `index` before rendering; classes come in shuffled rounds of all C.

@@ -74,9 +74,3 @@ def dances() -> tuple[Dance, ...]:
         rows.append(tuple(slot.values[turns[name] % len(slot.values)] for name, slot in SLOTS.items()))
         turns[changing] += 1
     return tuple(rows)
-
-
-def differing_slots(a: int, b: int) -> tuple[str, ...]:
-    """Return the slots in which classes `a` and `b` (indices) differ."""
-    first, second = dances()[a], dances()[b]
-    return tuple(name for name, x, y in zip(SLOTS, first, second, strict=True) if x != y)
