@@ -40,7 +40,7 @@ def test_how_many_clips_to_take():
         clips_to_take(Tints(0), "test", None)
 
 
-def test_a_permuted_table_gives_every_class_the_words_of_another():
+def test_a_permuted_table_gives_every_class_the_attributes_of_another():
     source = World(size=32)
     permuted = PermutedTable(source, seed=0)
     rows, mine = source.table.tolist(), permuted.table.tolist()

@@ -33,7 +33,7 @@ def test_the_world_comes_back(folder):
         assert near.max() < 0.02, "the colours as a whole must not shift"
         for ours, theirs in zip(batch.boxes, original.boxes, strict=True):
             assert set(ours) == set(theirs)
-            assert all(np.abs(ours[word] - theirs[word]).max() < 0.01 for word in theirs)
+            assert all(np.abs(ours[name] - theirs[name]).max() < 0.01 for name in theirs)
 
 
 def test_the_export_passes_its_own_check(folder):

@@ -66,10 +66,10 @@ def test_the_pack_is_indexed_with_actors_and_parts(pack, tmp_path):
     assert check_dataset(tmp_path / "out").ok
     data = read_dataset(tmp_path / "out")
     (golf,) = data.items("test")
-    words = [word for word in golf.boxes if word != "actor"]
+    attributes = [name for name in golf.boxes if name != "actor"]
     table = read_table("jhmdb")
-    assert all(table.row("golf")[table.attribute_names.index(word)] for word in words)
-    assert {"with ball", "with swung stick", "hands together"} <= set(words)
+    assert all(table.row("golf")[table.attribute_names.index(name)] for name in attributes)
+    assert {"with ball", "with swung stick", "hands together"} <= set(attributes)
     assert golf.boxes["with swung stick"].frames.tolist() == [3]
     assert golf.boxes["with ball"].boxes.tolist() == [[1, 2, 5, 6]]
     assert golf.boxes["actor"].boxes.tolist() == [[1, 2, 30, 40]] * 4
@@ -181,7 +181,7 @@ def test_the_real_pack(tmp_path):
     boxed = [item for item in data.videos if len(item.boxes) > 1]
     assert len(boxed) == 63
     assert {item.split for item in boxed} == {"test"}
-    tracks = [tube for item in boxed for word, tube in item.boxes.items() if word != "actor"]
+    tracks = [tube for item in boxed for name, tube in item.boxes.items() if name != "actor"]
     assert len(tracks) == made.tracks
     assert all(len(tube) <= 3 for tube in tracks), "three frames of a clip are labelled"
     held = import_jhmdb(REAL, tmp_path / "held", val=0.1)

@@ -111,7 +111,7 @@ def test_video_attributes_alone_give_a_class_what_half_of_its_videos_have(tmp_pa
     assert dataset.videos[0].attributes.tolist() == [True, False]
 
 
-def test_videos_alone_make_a_data_set_without_words(tmp_path):
+def test_videos_alone_make_a_data_set_without_attributes(tmp_path):
     dataset = read_dataset(make_dataset(tmp_path, attributes=None, boxes=None))
     assert dataset.attribute_names == ()
     assert dataset.table.shape == (3, 0)
@@ -126,7 +126,7 @@ BROKEN = {
     "video": ("boxes", BOXES + "dunk/aa,jumping,3,1,1,2,2\n", "boxes.csv:4: .*unknown video 'dunk/aa'"),
     "width": ("boxes", BOXES + "dunk/a,jumping,3,9,1,4,2\n", "boxes.csv:4: .*x1 < x2 .* got 9,1,4,2"),
     "nan": ("boxes", BOXES + "dunk/a,jumping,3,nan,1,4,2\n", "boxes.csv:4: .*finite"),
-    "word": ("boxes", BOXES + "dunk/a,jumping,x,1,1,4,2\n", "boxes.csv:4: .*integer .* got x,1,1,4,2"),
+    "text": ("boxes", BOXES + "dunk/a,jumping,x,1,1,4,2\n", "boxes.csv:4: .*integer .* got x,1,1,4,2"),
     "frame": ("boxes", BOXES + "dunk/a,jumping,-1,1,1,4,2\n", "boxes.csv:4: .*counted from 0, got -1"),
     "huge": ("boxes", BOXES + f"dunk/a,jumping,{10**30},1,1,4,2\n", "boxes.csv:4: .*counted from 0"),
     "again": ("boxes", BOXES + "videos/dunk/a.mp4,with ball,0,1,1,4,2\n", "boxes.csv:4: .*already, in line 2"),
@@ -165,7 +165,7 @@ def test_errors_name_file_line_and_remedy(folder, name):
 
 def test_only_the_first_few_problems_are_raised(folder):
     write(folder, "boxes.csv", BOXES + "dunk/a,jumping,3,9,1,4,2\n" * 30)
-    with pytest.raises(DataError, match=r"and 25 more; `check_dataset` lists them all") as caught:
+    with pytest.raises(DataError, match=r"and 25 more; `whytube data check` lists them all") as caught:
         read_dataset(folder)
     assert str(caught.value).count("boxes.csv:") == 5
 

@@ -136,8 +136,8 @@ def test_problems_of_one_kind_are_one_line(folder):
     write(folder, "boxes.csv", BOXES + bad + "dunk/a,jumpin,3,1,1,4,4\n")
     report = check_dataset(folder)
     assert len(report.problems) == len(report.to_dict()["problems"]) == 32
-    boxes, words = [line for line in str(report).splitlines() if ": error: " in line]
+    boxes, attributes = [line for line in str(report).splitlines() if ": error: " in line]
     assert boxes.startswith("boxes.csv:4: error: the box must have x1 < x2 and y1 < y2")
     assert boxes.endswith("(and 29 more like it: boxes.csv:5, boxes.csv:6, boxes.csv:7, ...)")
-    assert words.endswith("'jumpng'. Did you mean 'jumping'? (and 1 more like it: boxes.csv:35)")
+    assert attributes.endswith("'jumpng'. Did you mean 'jumping'? (and 1 more like it: boxes.csv:35)")
     assert "errors: 32, warnings: 0" in str(report)

@@ -57,8 +57,8 @@ def test_jhmdb_attributes_name_parts_that_are_annotated():
 
 def test_a_row_is_found_by_class():
     table = read_table("ucf101_24")
-    words = {word for word, yes in zip(table.attribute_names, table.row("WalkingWithDog"), strict=True) if yes}
-    assert {"Body Motion is Walking", "Object is Animal", "Object is Rope Like"} <= words
+    has = {name for name, yes in zip(table.attribute_names, table.row("WalkingWithDog"), strict=True) if yes}
+    assert {"Body Motion is Walking", "Object is Animal", "Object is Rope Like"} <= has
     with pytest.raises(ArgumentError, match="Did you mean 'GolfSwing'"):
         table.row("Golfswing")
 
@@ -79,9 +79,9 @@ def test_every_jhmdb_class_shows_the_parts_of_its_attributes():
         seen.setdefault(clip.split("/")[0], set()).update(label for boxes in frames.values() for label in boxes)
     table = read_table("jhmdb")
     for name in table.classes:
-        for word, yes in zip(table.attribute_names, table.row(name).tolist(), strict=True):
-            if yes and word in table.parts:
-                assert seen[name] & set(table.parts[word]), (name, word)
+        for attribute, yes in zip(table.attribute_names, table.row(name).tolist(), strict=True):
+            if yes and attribute in table.parts:
+                assert seen[name] & set(table.parts[attribute]), (name, attribute)
 
 
 def test_a_user_table_with_its_sidecars(tmp_path):

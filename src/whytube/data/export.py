@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whytube import checks
-from whytube.data.layout.writing import BOX_COLUMNS, box_rows, class_rows, write_rows
-from whytube.data.world import SPLITS, World
+from whytube.data.layout.annotations import BOX_COLUMNS, BOX_FILE, CLASS_FILE, box_rows, write_classes
+from whytube.data.layout.videos import SPLIT_FILE
+from whytube.data.rows import write_rows
+from whytube.data.source import SPLITS
+from whytube.data.tables import AttributeTable
+from whytube.data.world import World
 from whytube.errors import DataError
 from whytube.files import whole_folder
 from whytube.video import write_video
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whytube.data.world import Batch
 
@@ -47,25 +50,23 @@ def export_world(
     shares = {"train": 0.7, "val": 0.1, "test": 0.2} if splits is None else dict(splits)
     counts = _counts(checks.check_int(count, "count", 1), shares)
     with whole_folder(out, error=DataError) as folder:
-        for name in world.classes:
-            (folder / "videos" / name).mkdir(parents=True)
-        write_rows(folder / "attributes.csv", class_rows(world.classes, world.attribute_names, world.table))
-        with (
-            (folder / "splits.csv").open("w", encoding="utf-8", newline="") as split_file,
-            (folder / "boxes.csv").open("w", encoding="utf-8", newline="") as box_file,
-        ):
-            splits_csv, boxes_csv = (csv.writer(file, lineterminator="\n") for file in (split_file, box_file))
-            splits_csv.writerow(["video", "split"])
-            boxes_csv.writerow(BOX_COLUMNS)
+        write_classes(folder / CLASS_FILE, AttributeTable(world.classes, world.attribute_names, world.table))
+        names: list[tuple[str, str]] = [("video", "split")]
+
+        def write_clips() -> Iterator[Sequence[str | int]]:
+            """Write the videos one by one, and yield their rows of boxes.csv."""
+            yield BOX_COLUMNS
             for done, (split, name, batch, place) in enumerate(_clips(world, counts), start=1):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 write_video(folder / name, batch.clips[place], fps, crf=CRF)
-                splits_csv.writerow([name, split])
-                for word, boxes in batch.boxes[place].items():
-                    boxes_csv.writerows(box_rows(name, word, range(frames), boxes))
+                names.append((name, split))
+                for attribute, boxes in batch.boxes[place].items():
+                    yield from box_rows(name, attribute, range(frames), boxes)
                 if progress is not None:
                     progress(done, count)
-        for empty in [place for place in (folder / "videos").iterdir() if not any(place.iterdir())]:
-            empty.rmdir()
+
+        write_rows(folder / BOX_FILE, write_clips())
+        write_rows(folder / SPLIT_FILE, names)
         told = f"count={count}, size={size}, frames={frames}, fps={fps:g}, seed={seed}, splits={shares}"
         (folder / "README.txt").write_text(f"Made by whytube.data.export.export_world({told}).\n", encoding="utf-8")
     return Path(out)

@@ -1,20 +1,18 @@
-"""CSV files read with their line numbers, and the list of what is wrong in them."""
+"""CSV files: read with their line numbers, and written; with a list of all that is wrong in them."""
 
 from __future__ import annotations
 
 import csv
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from whytube import checks
-from whytube.errors import Code, DataError
+from whytube.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
-
-Level: TypeAlias = Literal["error", "warning"]
 
 # Finding the nearest name takes long among thousands; after so many the messages go without.
 SUGGESTIONS = 50
@@ -29,7 +27,7 @@ class Problem:
     file: relative to the folder of the data where it lies in there. line: of a CSV file, from 1.
     """
 
-    level: Level
+    level: Literal["error", "warning"]
     file: str
     line: int | None
     message: str
@@ -48,14 +46,14 @@ class Problem:
         return f"{self.place}: {self.level}: {self.message}"
 
 
-def grouped(problems: Iterable[Problem], *, places: int = 3) -> list[str]:
-    """Word every kind of problem once: the first as it is, then how many more there are and where the next ones are."""
+def grouped(problems: Iterable[Problem]) -> list[str]:
+    """Return one line per kind of problem: the first as it is, then how many more there are and where the next are."""
     kinds: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         kinds.setdefault(problem.kind, []).append(problem)
     lines = []
     for first, *others in kinds.values():
-        some = ", ".join(other.place for other in others[:places]) + (", ..." if len(others) > places else "")
+        some = listed([other.place for other in others], 3)
         lines.append(f"{first} (and {len(others)} more like it: {some})" if others else str(first))
     return lines
 
@@ -68,11 +66,6 @@ class Problems:
     found: list[Problem] = field(default_factory=list)
     _unknown: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
 
-    @property
-    def errors(self) -> list[Problem]:
-        """Those that make the data unusable."""
-        return [problem for problem in self.found if problem.level == "error"]
-
     def error(self, file: Path, message: str, line: int | None = None) -> None:
         """Note what makes the data unusable."""
         self.found.append(Problem("error", self._shown(file), line, message))
@@ -82,99 +75,120 @@ class Problems:
         self.found.append(Problem("warning", self._shown(file), line, message))
 
     def unknown(self, kind: str, name: str, known: Collection[str]) -> str:
-        """Word an unknown name, with the nearest known one."""
+        """Return the message for an unknown name, with the nearest known one."""
         key = (kind, name)
         if key not in self._unknown:
             few = len(self._unknown) < SUGGESTIONS
             self._unknown[key] = str(checks.unknown_name(kind, name, known)) if few else f"unknown {kind} {name!r}"
         return self._unknown[key]
 
-    def raise_errors(self, what: str, *, shown: int = 5) -> None:
-        """Raise the first few errors as one DataError, if there are any."""
-        errors = self.errors
+    def raise_errors(self, what: str) -> None:
+        """Raise the first five errors as one DataError, if there are any."""
+        errors = [problem for problem in self.found if problem.level == "error"]
         if not errors:
             return
-        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:shown])])
-        if len(errors) > shown:
-            more = f"{message}\n  ... and {len(errors) - shown} more; "
-            raise DataError(more, Code("check_dataset"), " lists them all")
+        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:5])])
+        if len(errors) > 5:
+            message += f"\n  ... and {len(errors) - 5} more; `whytube data check` lists them all"
         raise DataError(message)
 
     def _shown(self, file: Path) -> str:
         return (file.relative_to(self.folder) if file.is_relative_to(self.folder) else file).as_posix()
 
 
-class Row(NamedTuple):
-    """One line of a CSV file: column -> text, stripped of blanks around it."""
+class Row(dict[str, str]):
+    """One line of a Sheet: column -> text, without blanks around it."""
 
-    line: int
-    cells: dict[str, str]
+    def __init__(self, sheet: Sheet, line: int, cells: list[str]) -> None:
+        super().__init__(zip(sheet.columns, cells, strict=False))
+        self.sheet, self.line = sheet, line
+
+    def flag(self, column: str, *, blank: bool = False) -> bool | None:
+        """Read a 0 or a 1; anything else is None, and an error unless it is empty and may be `blank`."""
+        text = self[column]
+        if text not in ("0", "1") and not (blank and not text):
+            self.error(f"{column!r} must be 0 or 1, got {text!r}")
+        return {"0": False, "1": True}.get(text)
+
+    def error(self, message: str) -> None:
+        """Note what is wrong in this line."""
+        self.sheet.problems.error(self.sheet.path, message, self.line)
 
 
-class Sheet(NamedTuple):
-    """A CSV file with a header; the rows come from the file as they are asked for, once."""
+class Sheet:
+    """A CSV file (UTF-8, commas) whose header has the `required` columns, in any order.
 
-    path: Path
-    columns: tuple[str, ...]
-    rows: Iterator[Row]
-
-
-def read_sheet(
-    path: Path, problems: Problems, *, required: tuple[str, ...], optional: tuple[str, ...] = (), free: bool = False
-) -> Sheet | None:
-    """Read a CSV file (UTF-8, commas) whose header has the `required` columns, in any order.
-
-    Columns that are neither required nor optional are kept with `free`, else warned about. Rows with a wrong number of
-    cells are reported and left out; None where nothing of the file can be used.
+    Columns that are neither required nor optional are kept with `free`, else warned about. The rows are read from the
+    file as they are asked for, once; those with a wrong number of cells are reported and left out. A file that is not
+    there, or of no use, has no columns and no rows.
     """
-    lines, before = _lines(path, problems), len(problems.found)
-    first = next(lines, None)
-    if first is None:
-        if len(problems.found) == before:
-            problems.error(path, f"the file is empty; expected a header with {','.join(required)}")
-        return None
-    number, columns = first
-    if not _check_header(path, number, columns, problems, required=required):
-        return None
-    if not free:
+
+    def __init__(
+        self,
+        path: Path,
+        problems: Problems,
+        *,
+        required: tuple[str, ...],
+        optional: tuple[str, ...] = (),
+        free: bool = False,
+    ) -> None:
+        self.path, self.problems = path, problems
+        self._lines = self._read_lines()
+        self.columns = self._read_header(required, None if free else required + optional)
+
+    def __iter__(self) -> Iterator[Row]:
+        for line, cells in self._lines if self.columns else ():
+            row = Row(self, line, cells)
+            if len(cells) == len(self.columns):
+                yield row
+            else:
+                row.error(f"expected {len(self.columns)} cells as in the header, got {len(cells)}")
+
+    def _read_lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield line number and stripped cells of every line that is not blank, up to where the file is no CSV."""
+        if not self.path.is_file():
+            return
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file, strict=True)
+                for raw in reader:
+                    cells = [cell.strip() for cell in raw]
+                    if any(cells):
+                        yield reader.line_num, cells
+        except UnicodeDecodeError:
+            self.problems.error(self.path, "the file is not UTF-8 text. Save it as CSV in UTF-8")
+        except (OSError, csv.Error) as error:
+            self.problems.error(self.path, f"the file cannot be read as CSV: {error}")
+
+    def _read_header(self, required: tuple[str, ...], known: tuple[str, ...] | None) -> tuple[str, ...]:
+        before = len(self.problems.found)
+        line, columns = next(self._lines, (None, []))
+        if line is None and self.path.is_file() and len(self.problems.found) == before:
+            self.problems.error(self.path, f"the file is empty; expected a header with {','.join(required)}")
+        if line is None:
+            return ()
+        if not set(required) <= set(columns):
+            hint = ". Separate columns by commas, not semicolons" if len(columns) == 1 and ";" in columns[0] else ""
+            got = listed(columns, 8, ",")
+            self.problems.error(self.path, f"the header must have {','.join(required)}, got {got}{hint}", line)
+        for column in sorted({column for column in columns if columns.count(column) > 1 or not column}):
+            what = f"the column {column!r} comes twice" if column else "a column has no name"
+            self.problems.error(self.path, f"{what}. Name every column once in the header", line)
+        if len(self.problems.found) > before:
+            return ()
         for column in columns:
-            if column not in required + optional:
-                text = problems.unknown("column", column, required + optional)
-                problems.warn(path, f"left out: {text}", number)
-    return Sheet(path, tuple(columns), _rows(path, columns, lines, problems))
+            if known is not None and column not in known:
+                text = self.problems.unknown("column", column, known)
+                self.problems.warn(self.path, f"left out: {text}", line)
+        return tuple(columns)
 
 
-def _lines(path: Path, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and stripped cells of every line that is not blank, up to where the file is no CSV."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            for raw in reader:
-                cells = [cell.strip() for cell in raw]
-                if any(cells):
-                    yield reader.line_num, cells
-    except UnicodeDecodeError:
-        problems.error(path, "the file is not UTF-8 text. Save it as CSV in UTF-8")
-    except (OSError, csv.Error) as error:
-        problems.error(path, f"the file cannot be read as CSV: {error}")
+def write_rows(path: Path, rows: Iterable[Iterable[str | int]]) -> None:
+    """Write a CSV file in UTF-8; the first row is its header."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def _check_header(path: Path, line: int, columns: list[str], problems: Problems, *, required: tuple[str, ...]) -> bool:
-    missing = [column for column in required if column not in columns]
-    if missing:
-        hint = ". Separate columns by commas, not semicolons" if len(columns) == 1 and ";" in columns[0] else ""
-        got = ",".join(columns[:8]) + (",..." if len(columns) > 8 else "")
-        problems.error(path, f"the header must have {','.join(required)}, got {got}{hint}", line)
-    twice = sorted({column for column in columns if columns.count(column) > 1 or not column})
-    for column in twice:
-        what = f"the column {column!r} comes twice" if column else "a column has no name"
-        problems.error(path, f"{what}. Name every column once in the header", line)
-    return not missing and not twice
-
-
-def _rows(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]], problems: Problems) -> Iterator[Row]:
-    for line, cells in lines:
-        if len(cells) != len(columns):
-            problems.error(path, f"expected {len(columns)} cells as in the header, got {len(cells)}", line)
-        else:
-            yield Row(line, dict(zip(columns, cells, strict=True)))
+def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
+    """Write the first `most` names, and dots where there are more."""
+    return comma.join([*names[:most], *(["..."] if len(names) > most else [])])

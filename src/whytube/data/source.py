@@ -15,6 +15,7 @@ from whytube.checks import check_int, fail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SPLITS = ("train", "val", "test")
 ACTOR = "actor"
 """The box track of whoever acts, among those of attributes: many data sets have no other boxes. It is no attribute."""
 
@@ -58,12 +59,12 @@ class Source(Protocol):
 
 
 def fingerprint(source: Source) -> str:
-    """Tell data apart: by classes, attributes, table, numbers of clips, and what a source says of its `contents`."""
+    """SHA-256 of classes, attributes, table, numbers of clips and what a source says of its `contents`; 16 digits."""
     told = {
         "classes": list(source.classes),
         "attributes": list(source.attribute_names),
         "table": source.table.int().tolist(),
-        "clips": {split: source.count(split) for split in ("train", "val", "test")},
+        "clips": {split: source.count(split) for split in SPLITS},
         "contents": _contents(source),
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
@@ -83,9 +84,9 @@ def clips_to_take(source: Source, split: str, count: int | None) -> int:
     return check_int(min(limits), "count", 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PlainBatch:
-    """A ClipBatch and no more."""
+    """A ClipBatch and no more: clips (B, 3, T, H, W), labels (B,), attributes (B, S)."""
 
     clips: torch.Tensor
     labels: torch.Tensor
@@ -93,10 +94,10 @@ class PlainBatch:
 
 
 class PermutedTable:
-    """A source whose classes have exchanged their attributes: a control that no explanation may survive.
+    """A source whose classes have exchanged their attributes: a control, with which concept figures must fall.
 
-    Every class gets the row of another one, and a clip the row of its class, so that words still tell the classes apart
-    and are all wrong. Only the source's clips and labels stay as they are.
+    Every class gets the row of another one, and a clip the row of its class: attributes still tell the classes apart,
+    but all are wrong. Clips and labels stay as they are.
     """
 
     def __init__(self, source: Source, *, seed: int = 0) -> None:

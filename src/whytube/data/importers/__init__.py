@@ -1,11 +1,4 @@
-"""Data sets as people have them after unpacking, indexed in the layout of docs/data.md; no video is copied or opened.
-
-index.py            what all importers share: finding the listed videos, holding some out, writing the folder
-mat.py              MATLAB files, for those who have scipy
-ucf101_24.py        UCF101's videos and split lists, the corrected boxes of Singh et al.
-olympic_sports.py   .seq files and the user's own lists
-jhmdb.py            the official folders, or one pack with actor and part boxes
-"""
+"""Data sets as people have them after unpacking, indexed in the layout of docs/data.md; no video is copied."""
 
 from whytube.data.importers.index import Imported
 from whytube.data.importers.jhmdb import import_jhmdb

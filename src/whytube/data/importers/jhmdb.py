@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from whytube import checks
-from whytube.data.importers.index import Entry, read_list, videos_under, without_ending, write_index
+from whytube.data.importers.index import Listing, check_class, read_list, videos_under, without_ending, write_index
 from whytube.data.importers.mat import EXTRA, can_read_mat, read_mat
-from whytube.data.rows import Problems, read_sheet
+from whytube.data.rows import Problems, Sheet
 from whytube.data.source import ACTOR
 from whytube.data.tables import HOME, AttributeTable, read_table
 from whytube.errors import DataError
@@ -28,11 +28,14 @@ from whytube.tubes import Tube, enclosing_tube
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from typing import Unpack
 
-    from whytube.data.importers.index import Imported
+    from numpy.typing import NDArray
 
-_Parts: TypeAlias = dict[int, dict[str, tuple[float, float, float, float]]]
-"""Of one clip: frame -> label -> corners."""
+    from whytube.data.importers.index import Imported, Options
+
+_Parts: TypeAlias = "dict[int, dict[str, NDArray[np.float64]]]"
+"""Of one clip: frame -> label -> corners (4,)."""
 
 PART_BOXES = HOME / "jhmdb_part_boxes.json"
 """Of 63 clips in the test part of split 1, three frames each, in the original 320 x 240 pixels; frames count from 0."""
@@ -50,56 +53,45 @@ class _Clips(NamedTuple):
 
 
 def import_jhmdb(
-    folder: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    split: int = 1,
-    val: float = 0.0,
-    relative: bool = False,
+    folder: str | os.PathLike[str], out: str | os.PathLike[str], *, split: int = 1, **options: Unpack[Options]
 ) -> Imported:
     """Index J-HMDB as it lies in `folder`, with one of its three official splits, in the new folder `out`.
 
     Part boxes, those of `folder`/part_boxes.json or else PART_BOXES, become boxes of the attributes that the parts
     show; those are for evaluation, so clips of the test split alone get them.
-    val: share of train held out as val, by whole source videos. relative: paths from `out` to the videos.
+    options: see Options; a group is a source video.
     """
     checks.check_int(split, "split", 1, 3)
     place, table = Path(folder), read_table("jhmdb")
-    clips = _read_pack(place, split) if (place / "clips.csv").is_file() else _read_official(place, split, table)
+    pack = place / "clips.csv"
+    clips = _read_pack(pack, split, table) if pack.is_file() else _read_official(place, split, table)
     own = place / "part_boxes.json"
-    found, parts = videos_under(clips.videos), _read_parts(own if own.is_file() else PART_BOXES)
-    entries = []
-    for name, kind in clips.splits.items():
-        label, _, video = name.partition("/")
-        if label not in table.classes:
-            raise checks.unknown_name("class", label, table.classes)
-        if name not in found:
-            continue
-        boxes = {ACTOR: clips.actors[name]} if name in clips.actors else {}
-        if kind == "test":
-            boxes |= _attribute_boxes(parts.get(name, {}), label, table)
-        entries.append(Entry(video, found[name], label, kind, video.rpartition(f"_{label}_")[0] or video, boxes))
+    parts = _read_parts(own if own.is_file() else PART_BOXES)
+
+    def boxes(name: str) -> dict[str, Tube]:
+        actor = {ACTOR: clips.actors[name]} if name in clips.actors else {}
+        return actor | (_attribute_boxes(parts.get(name, {}), name, table) if clips.splits[name] == "test" else {})
+
+    found = videos_under(clips.videos)
     return write_index(
-        out,
-        entries,
-        table=table,
-        listed=list(clips.splits),
-        videos=clips.videos,
-        val=val,
-        relative=relative,
-        notes=clips.notes,
+        out, Listing(table, clips.splits, clips.videos, found, _source_video, boxes, clips.notes), **options
     )
 
 
-def _read_pack(folder: Path, split: int) -> _Clips:
-    problems, column = Problems(folder), f"split{split}"
-    sheet = read_sheet(folder / "clips.csv", problems, required=("clip", column), free=True)
-    splits = {row.cells["clip"]: row.cells[column] for row in sheet.rows} if sheet else {}
-    problems.raise_errors(f"the data in {folder}")
-    for name, kind in splits.items():
-        checks.check_choice(kind, f"{column} of {name}", ("train", "test"))
-    path = folder / "actor_boxes.npz"
-    return _Clips(splits, folder / "clips", _read_actors(path) if path.is_file() else {})
+def _source_video(name: str) -> str:
+    """Take jump/Fun_jump_f_cm_np1_le_med_0 apart: the source video stands before the class."""
+    label, _, video = name.partition("/")
+    return video.rpartition(f"_{label}_")[0] or video
+
+
+def _read_pack(path: Path, split: int, table: AttributeTable) -> _Clips:
+    problems, column, splits = Problems(path.parent), f"split{split}", {}
+    for row in Sheet(path, problems, required=("clip", column), free=True):
+        check_class(row["clip"], table, f"{path}:{row.line}")
+        splits[row["clip"]] = checks.check_choice(row[column], f"{column} of {row['clip']}", ("train", "test"))
+    problems.raise_errors(f"the data in {path.parent}")
+    boxes = path.with_name("actor_boxes.npz")
+    return _Clips(splits, path.with_name("clips"), _read_actors(boxes) if boxes.is_file() else {})
 
 
 def _read_actors(path: Path) -> dict[str, Tube]:
@@ -119,10 +111,10 @@ def _read_official(folder: Path, split: int, table: AttributeTable) -> _Clips:
     splits: dict[str, str] = {}
     for label in table.classes:
         path = folder / "splits" / f"{label}_test_split{split}.txt"
-        for line, words in read_list(path):
-            if len(words) != 2 or words[1] not in SPLIT_MARKS:
-                raise DataError(f"{path}:{line}: expected a video and 1 (train) or 2 (test), got {' '.join(words)!r}")
-            splits[f"{label}/{without_ending(words[0])}"] = SPLIT_MARKS[words[1]]
+        for where, cells in read_list(path):
+            if len(cells) != 2 or cells[1] not in SPLIT_MARKS:
+                raise DataError(f"{where}: expected a video and 1 (train) or 2 (test), got {' '.join(cells)!r}")
+            splits[f"{label}/{without_ending(cells[0])}"] = SPLIT_MARKS[cells[1]]
     masks = folder / "puppet_mask"
     if masks.is_dir() and not can_read_mat():
         return _Clips(splits, places[0], {}, (f"no boxes of the actor: puppet_mask/ needs scipy, {EXTRA}",))
@@ -143,35 +135,25 @@ def _around_mask(path: Path) -> Tube:
 
 def _read_parts(path: Path) -> dict[str, _Parts]:
     """Read class/name -> frame -> label -> corners."""
+    parts: dict[str, _Parts] = {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            clip: {
-                int(frame): {label: _corners(box) for label, box in boxes.items()} for frame, boxes in frames.items()
-            }
-            for clip, frames in found.items()
-        }
+        for clip, frames in json.loads(path.read_text(encoding="utf-8")).items():
+            for frame, boxes in frames.items():
+                corners = {label: np.array(box, dtype=np.float64).reshape(4) for label, box in boxes.items()}
+                parts.setdefault(clip, {})[int(frame)] = corners
     except (OSError, ValueError, TypeError, AttributeError) as error:
         expected = "expected {clip: {frame: {label: [x1, y1, x2, y2]}}}"
         raise DataError(f"cannot read the part boxes of {path}, {expected}: {error}") from error
+    return parts
 
 
-def _corners(box: list[float]) -> tuple[float, float, float, float]:
-    x1, y1, x2, y2 = map(float, box)
-    return x1, y1, x2, y2
-
-
-def _attribute_boxes(parts: _Parts, label: str, table: AttributeTable) -> dict[str, Tube]:
+def _attribute_boxes(parts: _Parts, name: str, table: AttributeTable) -> dict[str, Tube]:
     """One box per frame around all parts that show an attribute which the class has."""
     boxes = {}
-    for word, has in zip(table.attribute_names, table.row(label).tolist(), strict=True):
-        shown = [
-            (frame, labels[part])
-            for frame, labels in parts.items()
-            for part in table.parts.get(word, ())
-            if part in labels
-        ]
+    for attribute, has in zip(table.attribute_names, table.row(name.partition("/")[0]).tolist(), strict=True):
+        labels = table.parts.get(attribute, ())
+        shown = [(frame, seen[label]) for frame, seen in parts.items() for label in labels if label in seen]
         if has and shown:
             frames, corners = zip(*shown, strict=True)
-            boxes[word] = enclosing_tube(frames, corners)
+            boxes[attribute] = enclosing_tube(frames, corners)
     return boxes

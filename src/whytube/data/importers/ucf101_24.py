@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whytube import checks
-from whytube.data.importers.index import Entry, read_list, videos_under, without_ending, write_index
+from whytube.data.importers.index import Listing, check_class, read_splits, videos_under, write_index
 from whytube.data.importers.mat import read_mat
 from whytube.data.importers.unpickling import load_arrays
 from whytube.data.source import ACTOR
@@ -23,10 +23,11 @@ from whytube.tubes import Tube, enclosing_tube
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from whytube.data.importers.index import Imported
+    from whytube.data.importers.index import Imported, Options
 
 
 class _Person(NamedTuple):
@@ -41,50 +42,35 @@ def import_ucf101_24(
     videos: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
+    split: int = 1,
     annotations: str | os.PathLike[str],
     splits: str | os.PathLike[str],
-    split: int = 1,
-    val: float = 0.0,
-    relative: bool = False,
+    **options: Unpack[Options],
 ) -> Imported:
     """Index the annotated videos of UCF101-24 that lie under `videos`/<class>/, in the new folder `out`.
 
     annotations: the corrected boxes, .pkl (nothing in it is run) or .mat (needs scipy). Persons become the actor's
     boxes, one around all of a frame. splits: folder with trainlist01.txt, testlist01.txt, ...; split: 1 to 3.
-    val: share of train held out as val, by whole groups (g01, g02, ...). relative: paths from `out` to the videos.
+    options: see Options; a group is one of g01, g02, ...
     """
     checks.check_int(split, "split", 1, 3)
     table, found = read_table("ucf101_24"), videos_under(Path(videos))
-    of_name = _read_splits(Path(splits), split)
-    entries, listed, unlisted = [], [], 0
-    for name, persons in _read_persons(Path(annotations)):
-        label, _, video = name.partition("/")
-        if label not in table.classes:
-            raise DataError(f"{annotations}: {checks.unknown_name('class', label, table.classes)}")
-        if name not in of_name:
-            unlisted += 1
-            continue
-        listed.append(name)
-        if name in found:
-            boxes = {ACTOR: _actor(persons, f"{annotations}: {name}")}
-            entries.append(Entry(video, found[name], label, of_name[name], video.rpartition("_c")[0], boxes))
-    notes = [f"{unlisted} annotated videos are in no list of split {split} and left out"] if unlisted else []
-    return write_index(
-        out, entries, table=table, listed=listed, videos=Path(videos), val=val, relative=relative, notes=notes
+    train, test = (Path(splits) / f"{kind}list{split:02d}.txt" for kind in ("train", "test"))
+    of_all = read_splits(train=train, test=test)
+    persons = dict(_read_persons(Path(annotations)))
+    for name in persons:
+        check_class(name, table, annotations)
+    unlisted = len(persons.keys() - of_all.keys())
+    listing = Listing(
+        table=table,
+        splits={name: of_all[name] for name in persons if name in of_all},
+        videos=Path(videos),
+        found=found,
+        group=lambda name: name.partition("/")[2].rpartition("_c")[0],
+        boxes=lambda name: {ACTOR: _actor(persons[name], f"{annotations}: {name}")},
+        notes=[f"{unlisted} annotated videos are in no list of split {split} and left out"] if unlisted else (),
     )
-
-
-def _read_splits(folder: Path, split: int) -> dict[str, str]:
-    """Return class/name -> train or test, of all of UCF101."""
-    of_name: dict[str, str] = {}
-    for kind in ("train", "test"):
-        path = folder / f"{kind}list{split:02d}.txt"
-        for line, words in read_list(path):
-            name = without_ending(words[0])
-            if name in of_name:
-                raise DataError(f"{path}:{line}: {name!r} is listed already, in {of_name[name]}. Keep one")
-            of_name[name] = kind
-    return of_name
+    return write_index(out, listing, **options)
 
 
 def _read_persons(path: Path) -> Iterator[tuple[str, list[_Person]]]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from whytube.data.layout.annotations import BOX_FILE, Track
-from whytube.data.layout.dataset import Dataset, Item, checked_folder, index
-from whytube.data.layout.videos import SPLITS
+from whytube.data.layout.dataset import Item, checked_folder, index
 from whytube.data.rows import Problem, Problems, grouped
-from whytube.data.source import ACTOR
+from whytube.data.source import ACTOR, SPLITS
 from whytube.errors import VideoError
 from whytube.video import VideoInfo, iter_windows, probe
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# A box may lie so many pixels outside the frame without a word: annotation tools round.
+# A box may reach so many pixels out of the frame without a warning: annotation tools round.
 SLACK = 1.0
 
 
@@ -60,11 +59,8 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
-        heads = ("split", "videos", "classes", "attributes", "tracks", "boxes", "actors")
-        lines = [f"{heads[0]:8}" + "".join(f"{head:>12}" for head in heads[1:])]
-        for row in self.statistics:
-            cells = tuple(asdict(row).values())
-            lines.append(f"{cells[0]:8}" + "".join(f"{cell:>12}" for cell in cells[1:]))
+        table = [[head.name for head in fields(Statistics)], *(astuple(row) for row in self.statistics)]
+        lines = [f"{split:8}" + "".join(f"{cell:>12}" for cell in cells) for split, *cells in table]
         errors = sum(problem.level == "error" for problem in self.problems)
         lines += ["", *grouped(self.problems)] if self.problems else []
         lines += ["", f"{self.folder}: errors: {errors}, warnings: {len(self.problems) - errors}"]
@@ -94,7 +90,9 @@ def check_dataset(
                 _check_tracks(result, tracks.get(item.name, {}), dataset.folder / BOX_FILE, problems)
             if progress is not None:
                 progress(done, len(dataset.videos))
-    return Report(str(problems.folder), tuple(problems.found), tuple(_statistics(dataset)))
+    groups = {split: dataset.items(split) for split in SPLITS} | {"all": dataset.videos}
+    statistics = tuple(_count(split, items) for split, items in groups.items())
+    return Report(str(problems.folder), tuple(problems.found), statistics)
 
 
 def _probe(item: Item, *, deep: bool) -> VideoInfo | str:
@@ -106,29 +104,27 @@ def _probe(item: Item, *, deep: bool) -> VideoInfo | str:
         last = 0
         for window in iter_windows(item.path, frames=16, size=(16, 16)):
             last = int(window.indices[-1])
-        return VideoInfo(info.source, last + 1, info.fps, info.size, info.duration, info.rotation)
+        return replace(info, frames=last + 1)
     except VideoError as error:
         return str(error).replace(str(item.path), "the video")
 
 
 def _check_tracks(info: VideoInfo, tracks: dict[str, Track], path: Path, problems: Problems) -> None:
-    height, width = info.size
-    for word, track in tracks.items():
+    (height, width), frame = info.size, f"frame of {info.size[1]} x {info.size[0]}"
+    for attribute, track in tracks.items():
         x1, y1, x2, y2 = track.tube.boxes.T
         late = track.tube.frames >= info.frames
         outside = (x1 >= width) | (y1 >= height) | (x2 <= 0) | (y2 <= 0)
         beyond = np.stack([-x1, -y1, x2 - width, y2 - height]).max(0)
         for at in np.flatnonzero(outside & ~late):
             box = ",".join(format(v, "g") for v in track.tube.boxes[at])
-            problems.error(
-                path, f"the box {box} lies outside the frame of {width} x {height} pixels", int(track.lines[at])
-            )
+            problems.error(path, f"the box {box} lies outside the {frame} pixels", int(track.lines[at]))
         if late.any():
-            text = f"frame {track.tube.frames[late][0]} of {word!r} does not exist: the video has {info.frames} frames"
-            problems.warn(path, text + _more(late), int(track.lines[late][0]))
+            text = f"frame {track.tube.frames[late][0]} of {attribute!r} does not exist"
+            problems.warn(path, f"{text}: the video has {info.frames} frames{_more(late)}", int(track.lines[late][0]))
         partly = (beyond > SLACK) & ~outside & ~late
         if partly.any():
-            text = f"the box of {word!r} reaches {beyond[partly][0]:g} pixels out of the frame of {width} x {height}"
+            text = f"the box of {attribute!r} reaches {beyond[partly][0]:g} pixels out of the {frame}"
             problems.warn(path, f"{text} and is cut off{_more(partly)}", int(track.lines[partly][0]))
 
 
@@ -137,14 +133,9 @@ def _more(which: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
     return f" (and {others} more of its frames)" if others else ""
 
 
-def _statistics(dataset: Dataset) -> list[Statistics]:
-    groups = {split: dataset.items(split) for split in SPLITS}
-    return [_count(split, items) for split, items in groups.items()] + [_count("all", dataset.videos)]
-
-
 def _count(split: str, items: tuple[Item, ...]) -> Statistics:
     attributes = int(torch.stack([item.attributes for item in items]).any(0).sum()) if items else 0
-    tubes = [tube for item in items for word, tube in item.boxes.items() if word != ACTOR]
+    tubes = [tube for item in items for name, tube in item.boxes.items() if name != ACTOR]
     return Statistics(
         split=split,
         videos=len(items),

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from whytube import checks
 from whytube.data.layout.annotations import BOX_FILE, Track, read_attributes, read_boxes
-from whytube.data.layout.source import FolderSource
-from whytube.data.layout.videos import SPLITS, Names, find_videos
+from whytube.data.layout.clips import FolderSource
+from whytube.data.layout.videos import Names, find_videos
 from whytube.data.rows import Problems
-from whytube.data.source import ACTOR
+from whytube.data.source import ACTOR, SPLITS
 from whytube.errors import DataError
 
 if TYPE_CHECKING:
@@ -112,29 +112,17 @@ def index(problems: Problems) -> tuple[Dataset, dict[str, dict[str, Track]]]:
     names = Names(videos)
     table, rows = read_attributes(folder, videos, names, problems)
     tracks = read_boxes(folder, names, table.attribute_names, problems)
-    items = tuple(
-        Item(
-            name=video.name,
-            path=video.path,
-            label=table.classes.index(video.label),
-            attributes=rows[video.name],
-            boxes={word: track.tube for word, track in tracks.get(video.name, {}).items()},
-            split=video.split,
-        )
-        for video in videos
-        if video.name in rows
-    )
-    dataset = Dataset(folder, table.classes, table.attribute_names, table.values, items)
-    _check_boxed_attributes(dataset, tracks, problems)
-    return dataset, tracks
-
-
-def _check_boxed_attributes(dataset: Dataset, tracks: dict[str, dict[str, Track]], problems: Problems) -> None:
-    for item in dataset.videos:
-        for word, track in tracks.get(item.name, {}).items():
-            if word != ACTOR and not item.attributes[dataset.attribute_names.index(word)]:
-                text = f"{item.name!r} has boxes of {word!r} but not the attribute. Is its row right?"
-                problems.warn(dataset.folder / BOX_FILE, text, int(track.lines.min()))
+    items = []
+    for video in videos:
+        if video.name in rows:
+            row, of_video = rows[video.name], tracks.get(video.name, {})
+            boxes = {attribute: track.tube for attribute, track in of_video.items()}
+            items.append(Item(video.name, video.path, table.classes.index(video.label), row, boxes, video.split))
+            for attribute, track in of_video.items():
+                if attribute != ACTOR and not row[table.attribute_names.index(attribute)]:
+                    text = f"{video.name!r} has boxes of {attribute!r} but not the attribute. Is its row right?"
+                    problems.warn(folder / BOX_FILE, text, int(track.lines.min()))
+    return Dataset(folder, table.classes, table.attribute_names, table.values, tuple(items)), tracks
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from whytube.data.rows import Problems, read_sheet
+from whytube.data.rows import Problems, Row, Sheet, listed
+from whytube.data.source import SPLITS
 from whytube.video.frames import FRAME_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SPLITS = ("train", "val", "test")
 MANIFEST, SPLIT_FILE, VIDEO_FOLDER = "manifest.csv", "splits.csv", "videos"
 # Other endings have to be listed in a manifest, which takes what is there.
 VIDEO_SUFFIXES = frozenset(
@@ -53,18 +53,27 @@ class Names:
             for alias in _aliases(video.name):
                 self._short.setdefault(alias, []).append(video)
 
-    def find(self, written: str, problems: Problems) -> Video | str:
-        """Return the video, or what is wrong with the name."""
-        if written not in self._asked:  # boxes.csv has a row per frame
-            self._asked[written] = self._look_up(written, problems)
-        return self._asked[written]
+    def rows(self, sheet: Sheet, *, once: bool = False) -> Iterator[tuple[Video, Row]]:
+        """Yield every row with its video; an unknown name is an error, and with `once` a second row of a video is."""
+        lines: dict[str, int] = {}
+        for row in sheet:
+            written = row["video"]
+            if written not in self._asked:  # boxes.csv has a row per frame
+                self._asked[written] = self._look_up(written, sheet.problems)
+            video = self._asked[written]
+            if isinstance(video, str):
+                row.error(video)
+            elif once and video.name in lines:
+                row.error(f"{video.name!r} comes again, after line {lines[video.name]}. Keep one row")
+            else:
+                lines[video.name] = row.line
+                yield video, row
 
     def _look_up(self, written: str, problems: Problems) -> Video | str:
-        if written in self._videos:
-            return self._videos[written]
-        name = _tidy(written)
-        if name in self._videos:
-            return self._videos[name]
+        """Return the video, or what is wrong with the name."""
+        for name in (written, _tidy(written)):
+            if name in self._videos:
+                return self._videos[name]
         found = self._short.get(name) or self._of_class.get(name, [])
         if len(found) > 1:
             return f"{written!r} may be {found[0].name!r} or {found[1].name!r}. Write the name with its ending"
@@ -110,44 +119,46 @@ def split_by_name(video: Video) -> str:
 
 def _from_manifest(folder: Path, problems: Problems) -> tuple[list[Video], bool]:
     """Read manifest.csv; also returns whether it gives splits."""
-    path = folder / MANIFEST
-    sheet = read_sheet(path, problems, required=("video", "class"), optional=("split",))
+    sheet = Sheet(folder / MANIFEST, problems, required=("video", "class"), optional=("split",))
     videos: dict[Path, Video] = {}
-    given = sheet is not None and "split" in sheet.columns
-    for row in sheet.rows if sheet else []:
-        name = _tidy(row.cells["video"])
+    given = "split" in sheet.columns
+    for row in sheet:
+        name = _tidy(row["video"])
         place = folder / name
-        if not row.cells["video"] or not row.cells["class"]:
-            problems.error(path, "a video and its class are needed, got an empty cell", row.line)
+        if not row["video"] or not row["class"]:
+            row.error("a video and its class are needed, got an empty cell")
         elif place in videos:
-            problems.error(path, f"{name!r} comes again, after line {videos[place].line}. Keep one row", row.line)
+            row.error(f"{name!r} comes again, after line {videos[place].line}. Keep one row")
         elif not place.exists():
-            problems.error(path, f"no file or folder {place}. Put it there, or correct the path", row.line)
+            row.error(f"no file or folder {place}. Put it there, or correct the path")
         else:
-            split = _checked_split(row.cells["split"], path, row.line, problems) if given else None
-            videos[place] = Video(name, place, row.cells["class"], split, path, row.line)
+            videos[place] = Video(name, place, row["class"], _split(row) if given else None, sheet.path, row.line)
     return list(videos.values()), given
 
 
 def _from_folders(folder: Path, problems: Problems) -> Iterator[Video]:
     inside = folder / VIDEO_FOLDER
-    root = inside if inside.is_dir() else folder
-    for place in visible(root):
+    for place in visible(inside if inside.is_dir() else folder):
         if not place.is_dir():
             if place.suffix.lower() in VIDEO_SUFFIXES:
                 problems.warn(place, "a video outside a class folder is left out. Move it to <class>/")
             continue
-        count = 0
-        for entry in visible(place):
-            if is_video(entry):
+        entries = visible(place)
+        videos = {entry for entry in entries if is_video(entry)}
+        frames = {entry for entry in entries if entry.suffix.lower() in FRAME_SUFFIXES}
+        for entry in entries:
+            if entry in videos:
                 yield Video(entry.relative_to(folder).as_posix(), entry, place.name, None, place)
-                count += 1
-            elif not (entry.suffix.lower() in FRAME_SUFFIXES and entry.is_file()):
-                problems.warn(entry, _left_out(entry))
-        if not count and any(entry.suffix.lower() in FRAME_SUFFIXES for entry in visible(place)):
+            elif entry.is_dir():
+                text = "the folder holds no .jpg or .png frames and is left out"
+                problems.warn(entry, f"{text}. List videos in deeper folders in manifest.csv")
+            elif entry not in frames:
+                ending = entry.suffix or "a file without an ending"
+                problems.warn(entry, f"{ending} is not known as a video and is left out")
+        if frames and not videos:
             text = f"the class folder holds single frames. Move those of each video to {place.name}/<name>/"
             problems.warn(place, text)
-        elif not count:
+        elif not videos:
             problems.warn(place, "the class folder holds no videos. Fill it or remove it")
 
 
@@ -163,39 +174,22 @@ def is_video(entry: Path) -> bool:
     return entry.suffix.lower() in VIDEO_SUFFIXES
 
 
-def _left_out(entry: Path) -> str:
-    if entry.is_dir():
-        return "the folder holds no .jpg or .png frames and is left out. List videos in deeper folders in manifest.csv"
-    return f"{entry.suffix or 'a file without an ending'} is not known as a video and is left out"
-
-
 def _with_split_file(path: Path, videos: list[Video], problems: Problems) -> list[Video]:
-    sheet = read_sheet(path, problems, required=("video", "split"))
-    names, lines, split = Names(videos), dict[str, int](), {video.name: video.split for video in videos}
-    for row in sheet.rows if sheet else []:
-        video = names.find(row.cells["video"], problems)
-        if isinstance(video, str):
-            problems.error(path, video, row.line)
-            continue
-        if video.name in lines:
-            text = f"{video.name!r} comes again, after line {lines[video.name]}. Keep one row"
-            problems.error(path, text, row.line)
-            continue
-        lines[video.name] = row.line
-        chosen = _checked_split(row.cells["split"], path, row.line, problems)
+    splits = {video.name: video.split for video in videos}
+    for video, row in Names(videos).rows(Sheet(path, problems, required=("video", "split")), once=True):
+        splits[video.name] = chosen = _split(row)
         if video.split not in (None, chosen):
             text = f"{video.name!r} is in {video.split!r} in {MANIFEST}:{video.line} and in {chosen!r} here. Keep one"
-            problems.error(path, text, row.line)
-        split[video.name] = chosen
-    missing = [name for name, chosen in split.items() if chosen is None]
+            row.error(text)
+    missing = [name for name, chosen in splits.items() if chosen is None]
     if missing:
-        some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        problems.warn(path, f"{len(missing)} of {len(videos)} videos are in no split and not used: {some}")
-    return [replace(video, split=split[video.name]) for video in videos]
+        text = f"{len(missing)} of {len(videos)} videos are in no split and not used: {listed(missing, 3)}"
+        problems.warn(path, text)
+    return [replace(video, split=splits[video.name]) for video in videos]
 
 
-def _checked_split(text: str, path: Path, line: int, problems: Problems) -> str | None:
-    if text and text not in SPLITS:
-        problems.error(path, problems.unknown("split", text, SPLITS), line)
-        return None
-    return text or None
+def _split(row: Row) -> str | None:
+    """Read the cell `split`; None where it is empty or wrong."""
+    if row["split"] and row["split"] not in SPLITS:
+        row.error(row.sheet.problems.unknown("split", row["split"], SPLITS))
+    return row["split"] if row["split"] in SPLITS else None

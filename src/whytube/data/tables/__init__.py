@@ -4,26 +4,24 @@ Shipped, each as plain CSV beside this file with its notes:
 
 - olympic_sports: 16 classes x 40 attributes, published (Liu, Kuipers, Savarese, "Recognizing Human Actions by
   Attributes", CVPR 2011).
-- ucf101_24: 24 classes x 39 attributes; the words are the paper's list, the zeros and ones are this project's.
-- jhmdb: 21 classes x 30 attributes, words, zeros and ones and the parts they name all this project's.
+- ucf101_24: 24 classes x 39 attributes; the attributes are the paper's list, the zeros and ones are this project's.
+- jhmdb: 21 classes x 30 attributes; attributes, zeros and ones, and the parts that show them are this project's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from whytube import checks
-from whytube.data.rows import Problems, read_sheet
+from whytube.data.rows import Problems, Sheet
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-
-    from whytube.data.rows import Row
 
 __all__ = ["TABLES", "AttributeTable", "read_table"]
 
@@ -72,7 +70,7 @@ def read_table(name_or_path: str | os.PathLike[str]) -> AttributeTable:
         >>> table = read_table("olympic_sports")
         >>> tuple(table.values.shape)
         (16, 40)
-        >>> [word for word, yes in zip(table.attribute_names, table.row("snatch")) if yes][-1]
+        >>> [name for name, has in zip(table.attribute_names, table.row("snatch")) if has][-1]
         'Open Arm Lift'
     """
     shipped = isinstance(name_or_path, str) and name_or_path in TABLES
@@ -83,67 +81,40 @@ def read_table(name_or_path: str | os.PathLike[str]) -> AttributeTable:
         raise checks.fail("name_or_path", f"one of {', '.join(TABLES)} or a CSV file", f"{path}, which is no file")
     problems = Problems(path.parent)
     table = read_class_rows(path, problems)
-    notes, parts = _read_notes(path, problems), _read_parts(path, problems)
-    if table is not None:
-        for word in parts:
-            if word not in table.attribute_names:
-                problems.error(_beside(path, "parts"), problems.unknown("attribute", word, table.attribute_names))
+    sidecar = {what: path.with_name(f"{path.stem}_{what}.csv") for what in ("notes", "parts")}
+    notes = {row["class"]: row["note"] for row in Sheet(sidecar["notes"], problems, required=("class", "note"))}
+    parts: dict[str, tuple[str, ...]] = {}
+    for row in Sheet(sidecar["parts"], problems, required=("attribute", "part")):
+        parts[row["attribute"]] = (*parts.get(row["attribute"], ()), row["part"])
+    for attribute in parts:
+        if table is not None and attribute not in table.attribute_names:
+            problems.error(sidecar["parts"], problems.unknown("attribute", attribute, table.attribute_names))
     problems.raise_errors(f"the table {path}")
     assert table is not None
-    return AttributeTable(
-        table.classes, table.attribute_names, table.values, notes=notes, parts=parts, about=notes.pop(WHOLE, "")
-    )
+    return replace(table, about=notes.pop(WHOLE, ""), notes=notes, parts=parts)
 
 
 def read_class_rows(path: Path, problems: Problems) -> AttributeTable | None:
     """Read the rows of a class x attribute table, noting what is wrong; None where the file is of no use."""
-    sheet = read_sheet(path, problems, required=("class",), free=True)
-    if sheet is None:
-        return None
-    words = tuple(column for column in sheet.columns if column != "class")
+    sheet = Sheet(path, problems, required=("class",), free=True)
+    attribute_names = tuple(column for column in sheet.columns if column != "class")
     lines: dict[str, int] = {}
     values: list[list[bool]] = []
     same: dict[tuple[bool, ...], str] = {}
-    for row in sheet.rows:
-        name = row.cells["class"]
+    for row in sheet:
+        name = row["class"]
         if not name or name in lines:
             where = f"class {name!r} has a row already, in line {lines[name]}" if name else "the class has no name"
-            problems.error(path, f"{where}. Keep one row per class", row.line)
+            row.error(f"{where}. Keep one row per class")
             continue
         lines[name] = row.line
-        values.append([read_flag(row, word, path, problems) is True for word in words])
+        values.append([bool(row.flag(attribute)) for attribute in attribute_names])
         twin = same.setdefault(tuple(values[-1]), name)
         if twin != name:
             text = f"{name!r} has the same attributes as {twin!r}, so that no attribute tells them apart"
             problems.warn(path, f"{text}. Add an attribute that one of them lacks", row.line)
-    if not words or not values:
+    if sheet.columns and not (attribute_names and values):
         problems.error(path, "expected at least one class and one attribute: class,<attribute>,...")
+    if not attribute_names or not values:
         return None
-    return AttributeTable(tuple(lines), words, torch.tensor(values, dtype=torch.bool))
-
-
-def read_flag(row: Row, column: str, path: Path, problems: Problems, *, blank: bool = False) -> bool | None:
-    """Read a 0 or a 1; with `blank` an empty cell is None."""
-    text = row.cells[column]
-    if text not in ("0", "1") and not (blank and not text):
-        problems.error(path, f"{column!r} must be 0 or 1, got {text!r}", row.line)
-    return None if text not in ("0", "1") else text == "1"
-
-
-def _beside(path: Path, what: str) -> Path:
-    return path.with_name(f"{path.stem}_{what}.csv")
-
-
-def _read_notes(path: Path, problems: Problems) -> dict[str, str]:
-    place = _beside(path, "notes")
-    sheet = read_sheet(place, problems, required=("class", "note")) if place.is_file() else None
-    return {row.cells["class"]: row.cells["note"] for row in sheet.rows} if sheet else {}
-
-
-def _read_parts(path: Path, problems: Problems) -> dict[str, tuple[str, ...]]:
-    place = _beside(path, "parts")
-    sheet = read_sheet(place, problems, required=("attribute", "part")) if place.is_file() else None
-    parts: dict[str, tuple[str, ...]] = {}
-    for row in sheet.rows if sheet else []:
-        parts[row.cells["attribute"]] = (*parts.get(row.cells["attribute"], ()), row.cells["part"])
-    return parts
+    return AttributeTable(tuple(lines), attribute_names, torch.tensor(values, dtype=torch.bool))

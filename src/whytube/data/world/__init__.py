@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from operator import index as as_int
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, SupportsIndex
 
 import numpy as np
 import torch
 
 from whytube import checks
+from whytube.data.source import SPLITS, PlainBatch
 from whytube.data.world import sampling, vocabulary
 from whytube.data.world.render import render
 from whytube.data.world.scene import Scene
@@ -24,16 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Scene", "World"]
 
-SPLITS = ("train", "val", "test")
 
+@dataclass(frozen=True, eq=False)
+class Batch(PlainBatch):
+    """Clips with their scenes."""
 
-@dataclass(frozen=True)
-class Batch:
-    """Clips (B, 3, T, H, W) float32 in [0, 1], labels (B,) int64, attributes (B, S) bool, and their scenes."""
-
-    clips: torch.Tensor
-    labels: torch.Tensor
-    attributes: torch.Tensor
     scenes: tuple[Scene, ...] = field(repr=False)
 
     @cached_property
@@ -56,6 +52,11 @@ class World:
         torch.Size([4, 3, 16, 64, 64])
     """
 
+    classes: ClassVar[tuple[str, ...]] = vocabulary.CLASSES
+    """The C classes: dances, each a neighbour of the next."""
+    attribute_names: ClassVar[tuple[str, ...]] = vocabulary.ATTRIBUTES
+    """The S attributes: objects, motions, coats and poses."""
+
     size: int = 112
     frames: int = 16
     seed: int = 0
@@ -64,16 +65,6 @@ class World:
         checks.check_int(self.size, "size", 32)
         checks.check_int(self.frames, "frames", 2)
         checks.check_int(self.seed, "seed", 0)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The C classes: dances, each a neighbour of the next."""
-        return vocabulary.CLASSES
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        """The S attributes: objects, motions, coats and poses."""
-        return vocabulary.ATTRIBUTES
 
     @property
     def table(self) -> torch.Tensor:
@@ -85,21 +76,15 @@ class World:
         """What decides its clips: size, frames and seed."""
         return repr(self)
 
-    def kind(self, attribute: str) -> vocabulary.Kind:
-        """Return what sort of word an attribute is: object, motion, coat or pose."""
-        if attribute not in vocabulary.SLOT_OF:
-            raise checks.unknown_name("attribute", attribute, vocabulary.ATTRIBUTES)
-        return vocabulary.SLOTS[vocabulary.SLOT_OF[attribute]].kind
-
     def separating(self, a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes of class `a` that `b` lacks, and those of `b` that `a` lacks."""
-        first, second = _table()[_label(a)], _table()[_label(b)]
-        return _words(first & ~second), _words(second & ~first)
+        first, second = (vocabulary.dances()[_label(name)] for name in (a, b))
+        return tuple(x for x in first if x and x not in second), tuple(y for y in second if y and y not in first)
 
     def hard_negatives(self, a: str) -> tuple[str, ...]:
         """Return the classes that differ from `a` in exactly one attribute of one entity, or in one entity."""
-        label = _label(a)
-        return tuple(b for k, b in enumerate(self.classes) if len(vocabulary.differing_slots(label, k)) == 1)
+        mine, others = vocabulary.dances()[_label(a)], zip(self.classes, vocabulary.dances(), strict=True)
+        return tuple(b for b, dance in others if sum(x != y for x, y in zip(mine, dance, strict=True)) == 1)
 
     def scene(self, split: str, index: SupportsIndex, *, danced_as: str | None = None) -> Scene:
         """Return clip `index` before rendering; classes come in shuffled rounds of all C.
@@ -138,11 +123,7 @@ def _label(name: str) -> int:
 
 @cache
 def _table() -> torch.Tensor:
-    return torch.tensor([[word in dance for word in vocabulary.ATTRIBUTES] for dance in vocabulary.dances()])
-
-
-def _words(chosen: torch.Tensor) -> tuple[str, ...]:
-    return tuple(word for word, yes in zip(vocabulary.ATTRIBUTES, chosen.tolist(), strict=True) if yes)
+    return torch.tensor([[attribute in dance for attribute in vocabulary.ATTRIBUTES] for dance in vocabulary.dances()])
 
 
 @lru_cache(maxsize=1024)

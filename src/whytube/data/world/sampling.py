@@ -7,16 +7,18 @@ classes apart, and one chance can be danced as any class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whytube.data.world import shapes, vocabulary
-from whytube.data.world.motion import MOTIONS, Beat, Motion
 from whytube.data.world.scene import COATS, LAYERS, Background, Scene, Sprites
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable
+
+Floats: TypeAlias = NDArray[np.float64]
 
 PEBBLE, SECOND, GUEST, POSE, PARTNER, LEAD = range(len(LAYERS))
 GRATINGS = 14
@@ -37,17 +39,64 @@ POSES = {"in bubble": (0.0, 0.0, 1.35), "under umbrella": (0.19, -0.66, 1.3), "o
 
 
 @dataclass(frozen=True)
+class Beat:
+    """The time of one entity: `clock` (T,) in clips, `phase` in turns, and the angles (T,) of its trembling."""
+
+    clock: Floats
+    phase: float
+    sense: float
+    rate: float
+    jitter: Floats
+
+    def angle(self, turns: float) -> Floats:
+        """Return the angle (T,) of something that makes so many turns in a clip."""
+        return 2 * np.pi * (turns * self.rate * self.sense * self.clock + self.phase)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What a motion adds: offset (T, 2) in frame sides, scale (T,), turn (T,), flash (T,) from -1 black to 1 white."""
+
+    offset: Floats | float = 0.0
+    scale: Floats | float = 1.0
+    turn: Floats | float = 0.0
+    flash: Floats | float = 0.0
+
+
+def _aside(x: Floats | float, y: Floats | float) -> Motion:
+    return Motion(offset=np.stack(np.broadcast_arrays(x, y), -1))
+
+
+def _around(angle: Floats, radius: float) -> Motion:
+    return Motion(offset=radius * np.stack([np.cos(angle), np.sin(angle)], -1))
+
+
+# A clip is one unit of time whatever its number of frames. Every motion swings about its resting place, so that a mean
+# position tells nothing, and starts at a random phase, in a random sense, at a slightly random rate.
+MOTIONS: dict[str, Callable[[Beat], Motion]] = {
+    "spinning": lambda beat: Motion(turn=beat.angle(1.1)),
+    "pulsing": lambda beat: Motion(scale=0.9 + 0.35 * np.sin(beat.angle(2))),
+    "bouncing": lambda beat: _aside(0.0, -0.18 * (np.abs(np.sin(beat.angle(1))) - 2 / np.pi)),
+    "swaying": lambda beat: _aside(0.1 * np.sin(beat.angle(2)), 0.0),
+    "circling": lambda beat: _around(beat.angle(2), 0.085),
+    "rocking": lambda beat: Motion(turn=1.1 * np.sin(beat.angle(2))),
+    "flashing": lambda beat: Motion(flash=np.clip(1.6 * np.sin(beat.angle(2)), -0.8, 0.8)),
+    "trembling": lambda beat: _around(beat.jitter, 0.05),
+}
+
+
+@dataclass(frozen=True)
 class Chance:
     """Everything about a clip that its class does not decide; L layers, T frames."""
 
     background: Background
-    radius: NDArray[np.float64]  # (L,)
-    place: NDArray[np.float64]  # (L, 2)
-    drift: NDArray[np.float64]  # (L, 2) from the middle of the clip to its end
-    tilt: NDArray[np.float64]  # (L,)
-    mirror: NDArray[np.float64]  # (L,)
-    colours: NDArray[np.float64]  # (L, 2, 3)
-    light: NDArray[np.float64]  # (L, 2)
+    radius: Floats  # (L,)
+    place: Floats  # (L, 2)
+    drift: Floats  # (L, 2) from the middle of the clip to its end
+    tilt: Floats  # (L,)
+    mirror: Floats  # (L,)
+    colours: Floats  # (L, 2, 3)
+    light: Floats  # (L, 2)
     pebbles: tuple[int, int]
     second: bool
     beats: dict[int, Beat]  # of PARTNER and LEAD
@@ -110,11 +159,11 @@ def compose(chance: Chance, label: int) -> Scene:
     return Scene(label=label, sprites=sprites, background=chance.background)
 
 
-def _signs(rng: np.random.Generator) -> NDArray[np.float64]:
+def _signs(rng: np.random.Generator) -> Floats:
     return np.where(rng.random(len(LAYERS)) < 0.5, -1.0, 1.0)
 
 
-def _layout(rng: np.random.Generator, radius: NDArray[np.float64]) -> NDArray[np.float64]:
+def _layout(rng: np.random.Generator, radius: Floats) -> Floats:
     """Return places (L, 2): lead and partner first, then the guest, then the pebbles where there is room left."""
     margin, reach = radius * GIRTH + ROOM, radius * GIRTH + 0.4 * ROOM
     place = np.zeros((len(LAYERS), 2))
@@ -133,7 +182,7 @@ def _layout(rng: np.random.Generator, radius: NDArray[np.float64]) -> NDArray[np
     return place
 
 
-def _colours(rng: np.random.Generator, ground: NDArray[np.float64]) -> NDArray[np.float64]:
+def _colours(rng: np.random.Generator, ground: Floats) -> Floats:
     """Return two colours per layer (L, 2, 3): a body that stands out from the ground, a pattern from both."""
     tried = rng.random((len(LAYERS), 12, 3))
     tried -= tried.min(-1, keepdims=True) * 0.7
@@ -145,7 +194,7 @@ def _colours(rng: np.random.Generator, ground: NDArray[np.float64]) -> NDArray[n
     return np.concatenate([body, pattern], 1)
 
 
-def _background(rng: np.random.Generator, ground: NDArray[np.float64], frames: int) -> Background:
+def _background(rng: np.random.Generator, ground: Floats, frames: int) -> Background:
     """Return gratings from fine to coarse, in all directions, that drift together but not quite."""
     length = np.geomspace(0.09, 0.6, GRATINGS) * rng.uniform(0.85, 1.15, GRATINGS)
     heading = rng.uniform(0, 2 * np.pi, GRATINGS)

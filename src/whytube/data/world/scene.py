@@ -65,11 +65,11 @@ class Scene:
         """Return, per attribute, the box (T, 4) of the entity that carries it, in pixels of a size x size frame."""
         of_entity: dict[str, Boxes] = {}
         found = {}
-        for slot, word in zip(vocabulary.SLOTS.values(), vocabulary.dances()[self.label], strict=True):
-            if word is not None:
+        for slot, attribute in zip(vocabulary.SLOTS.values(), vocabulary.dances()[self.label], strict=True):
+            if attribute is not None:
                 if slot.entity not in of_entity:
                     of_entity[slot.entity] = np.clip(self._extent(slot.entity) * size, 0, size)
-                found[word] = of_entity[slot.entity].copy()
+                found[attribute] = of_entity[slot.entity].copy()
         return found
 
     def _extent(self, entity: vocabulary.Entity) -> Boxes:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Loop: TypeAlias = NDArray[np.float64]
 Outline: TypeAlias = tuple[Loop, ...]
@@ -35,7 +35,7 @@ def _circle(x: float = 0.0, y: float = 0.0, radius: float = 1.0) -> Loop:
     return np.add(_polar(_turn(48), radius), (x, y))
 
 
-def _rounded(points: list[tuple[float, float]], rounds: int = 2) -> Loop:
+def _rounded(points: ArrayLike, rounds: int = 2) -> Loop:
     """Cut the corners of a polygon (Chaikin), so that no drawing has a sharp tip or a long straight edge."""
     loop = np.array(points)
     for _ in range(rounds):
@@ -44,69 +44,36 @@ def _rounded(points: list[tuple[float, float]], rounds: int = 2) -> Loop:
     return loop
 
 
-def _star() -> Outline:
-    angle = np.arange(10) * np.pi / 5 - np.pi / 2
-    spokes = _polar(angle, np.where(np.arange(10) % 2 == 0, 1.0, 0.42))
-    return (_rounded([(x, y) for x, y in spokes], 1),)
-
-
-def _fish() -> Outline:
-    half = [(-1.0, 0.0), (-0.62, -0.55), (0.0, -0.62), (0.48, -0.16), (0.9, -0.68), (0.78, 0.0)]
-    return _rounded(half + [(x, -y) for x, y in half[-2:0:-1]]), _circle(-0.55, -0.12, 0.13)
-
-
-def _clover() -> Outline:
-    angle = _turn(96)
-    return (_polar(angle, 0.3 + 0.7 * np.abs(np.cos(2 * angle)) ** 0.7),)
-
-
-def _mushroom() -> Outline:
+def _drawings() -> dict[str, Outline]:
+    """Draw the objects and poses of the vocabulary."""
+    spokes = _polar(np.arange(10) * np.pi / 5 - np.pi / 2, np.where(np.arange(10) % 2 == 0, 1.0, 0.42))
+    fish = [(-1.0, 0.0), (-0.62, -0.55), (0.0, -0.62), (0.48, -0.16), (0.9, -0.68), (0.78, 0.0)]
+    around = _turn(96)
     cap = _polar(np.linspace(np.pi, 2 * np.pi, 12), 1.0) * (1.0, 0.95)
     stem = [(0.9, 0.22), (0.32, 0.18), (0.4, 0.8), (0.2, 0.92), (-0.2, 0.92), (-0.4, 0.8), (-0.32, 0.18), (-0.9, 0.22)]
-    return (_rounded([(x, y) for x, y in cap] + stem, 1),)
-
-
-def _heart() -> Outline:
-    a = _turn(96)
-    y = -(13 * np.cos(a) - 5 * np.cos(2 * a) - 2 * np.cos(3 * a) - np.cos(4 * a))
-    return (np.stack([16 * np.sin(a) ** 3, y], -1),)
-
-
-def _bow_tie() -> Outline:
-    right = [(0.16, -0.2), (0.9, -0.68), (1.0, -0.3), (0.84, 0.0), (1.0, 0.3), (0.9, 0.68), (0.16, 0.2)]
-    return (_rounded(right + [(-x, -y) for x, y in right]),)
-
-
-def _moon() -> Outline:
+    lobes = -(13 * np.cos(around) - 5 * np.cos(2 * around) - 2 * np.cos(3 * around) - np.cos(4 * around))
+    ribbon = [(0.16, -0.2), (0.9, -0.68), (1.0, -0.3), (0.84, 0.0), (1.0, 0.3), (0.9, 0.68), (0.16, 0.2)]
     outer = _polar(np.linspace(0.75, 2 * np.pi - 0.75, 48), 1.0)
     inner = np.add(_polar(np.linspace(2 * np.pi - 1.35, 1.35, 36), 0.72), (0.56, 0.0))
-    return (_rounded([(x, y) for x, y in np.concatenate([outer, inner])], 1),)
-
-
-def _bolt() -> Outline:
-    half = [(0.5, -1.0), (-0.72, 0.1), (-0.1, 0.26)]
-    return (_rounded(half + [(-x, -y) for x, y in half], 1),)
-
-
-def _cat() -> Outline:
+    flash = [(0.5, -1.0), (-0.72, 0.1), (-0.1, 0.26)]
     cheek = _polar(np.linspace(-0.35, np.pi + 0.35, 16), 0.8) * (1.1, 0.9) + (0.0, 0.12)
     ears = [(-0.86, -0.95), (-0.32, -0.5), (0.32, -0.5), (0.86, -0.95)]
-    head = _rounded([(x, y) for x, y in cheek] + ears, 1)
-    return head, _circle(-0.32, 0.05, 0.16), _circle(0.32, 0.05, 0.16)
-
-
-def _bubble() -> Outline:
-    return _circle(), _circle(radius=0.83)
-
-
-def _umbrella() -> Outline:
     dome = _polar(np.linspace(np.pi, 2 * np.pi, 24), 1.0) * (1.0, 0.72)
     hem = [(0.66, -0.16), (0.33, 0.0), (0.0, -0.16), (-0.33, 0.0), (-0.66, -0.16)]
-    return (_rounded([(x, y + 0.36) for x, y in [*dome.tolist(), *hem]], 1),)
-
-
-def _wheels() -> Outline:
-    return tuple(_circle(x, 0.0, r) for x in (-0.58, 0.58) for r in (0.42, 0.14))
+    return {
+        "with star": (_rounded(spokes, 1),),
+        "with fish": (_rounded([*fish, *((x, -y) for x, y in fish[-2:0:-1])]), _circle(-0.55, -0.12, 0.13)),
+        "with clover": (_polar(around, 0.3 + 0.7 * np.abs(np.cos(2 * around)) ** 0.7),),
+        "with mushroom": (_rounded([*cap, *stem], 1),),
+        "with heart": (np.stack([16 * np.sin(around) ** 3, lobes], -1),),
+        "with bow tie": (_rounded([*ribbon, *((-x, -y) for x, y in ribbon)]),),
+        "with moon": (_rounded([*outer, *inner], 1),),
+        "with bolt": (_rounded([*flash, *((-x, -y) for x, y in flash)], 1),),
+        "with cat": (_rounded([*cheek, *ears], 1), _circle(-0.32, 0.05, 0.16), _circle(0.32, 0.05, 0.16)),
+        "in bubble": (_circle(), _circle(radius=0.83)),
+        "under umbrella": (_rounded(np.add([*dome, *hem], (0.0, 0.36)), 1),),
+        "on wheels": tuple(_circle(x, 0.0, r) for x in (-0.58, 0.58) for r in (0.42, 0.14)),
+    }
 
 
 def _pebble(number: int) -> Outline:
@@ -128,20 +95,7 @@ def _normalised(outline: Outline) -> Outline:
 @cache
 def outlines() -> dict[str, Outline]:
     """Return every drawing by name: the objects and poses of the vocabulary, then the pebbles."""
-    drawn = {
-        "with star": _star(),
-        "with fish": _fish(),
-        "with clover": _clover(),
-        "with mushroom": _mushroom(),
-        "with heart": _heart(),
-        "with bow tie": _bow_tie(),
-        "with moon": _moon(),
-        "with bolt": _bolt(),
-        "with cat": _cat(),
-        "in bubble": _bubble(),
-        "under umbrella": _umbrella(),
-        "on wheels": _wheels(),
-    } | {f"pebble {number}": _pebble(number) for number in range(PEBBLES)}
+    drawn = _drawings() | {f"pebble {number}": _pebble(number) for number in range(PEBBLES)}
     return {name: _normalised(outline) for name, outline in drawn.items()}
 
 
@@ -151,7 +105,7 @@ def places() -> dict[str, int]:
     return {name: place for place, name in enumerate(outlines())}
 
 
-def signed_distance(points: Loop, outline: Outline) -> Loop:
+def _signed_distance(points: Loop, outline: Outline) -> Loop:
     """Return the distance of `points` (N, 2) to the outline, negative inside: (N,)."""
     nearest = np.full(len(points), np.inf)
     inside = np.zeros(len(points), dtype=bool)
@@ -173,7 +127,7 @@ def atlas(device: torch.device) -> torch.Tensor:
     """Return the signed distances of all drawings, in shape radii: float32 (drawings, 1, TILE, TILE)."""
     side = ((np.arange(TILE) + 0.5) / TILE * 2 - 1) * REACH
     points = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
-    tiles = np.stack([signed_distance(points, outline).reshape(1, TILE, TILE) for outline in outlines().values()])
+    tiles = np.stack([_signed_distance(points, outline).reshape(1, TILE, TILE) for outline in outlines().values()])
     return torch.from_numpy(tiles.astype(np.float32)).to(device)
 
 

@@ -1,4 +1,4 @@
-"""The words of the world: attributes, classes, and which class has which attributes.
+"""The vocabulary of the world: attributes, classes, and which class has which attributes.
 
 The classes stand on a wheel. A class fills seven slots (who leads and how it moves, who partners, ...), and walking
 round the wheel one slot changes at a time. So the two neighbours of every class are hard negatives that differ from
@@ -12,7 +12,6 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 Entity: TypeAlias = Literal["lead", "partner", "guest"]
-Kind: TypeAlias = Literal["object", "motion", "coat", "pose"]
 Dance: TypeAlias = tuple[str | None, ...]
 
 
@@ -21,21 +20,20 @@ class Slot:
     """One place in a class description; `values` follow each other round the wheel, None is "no attribute"."""
 
     entity: Entity
-    kind: Kind
     values: tuple[str | None, ...]
 
 
 SLOTS: dict[str, Slot] = {
-    "lead": Slot("lead", "object", ("with star", "with fish", "with clover", "with mushroom")),
-    "step": Slot("lead", "motion", ("spinning", "pulsing", "bouncing", "swaying")),
-    "coat": Slot("lead", "coat", ("striped", None, "dotted")),
-    "partner": Slot("partner", "object", ("with heart", "with moon", "with bow tie", "with bolt")),
-    "gait": Slot("partner", "motion", ("circling", "rocking", "flashing", "trembling")),
-    "pose": Slot("partner", "pose", ("in bubble", "under umbrella", "on wheels")),
-    "guest": Slot("guest", "object", (None, "with cat")),
+    "lead": Slot("lead", ("with star", "with fish", "with clover", "with mushroom")),
+    "step": Slot("lead", ("spinning", "pulsing", "bouncing", "swaying")),
+    "coat": Slot("lead", ("striped", None, "dotted")),
+    "partner": Slot("partner", ("with heart", "with moon", "with bow tie", "with bolt")),
+    "gait": Slot("partner", ("circling", "rocking", "flashing", "trembling")),
+    "pose": Slot("partner", ("in bubble", "under umbrella", "on wheels")),
+    "guest": Slot("guest", (None, "with cat")),
 }
 
-# Each name is a class; the word beside it is the slot that changes on the way to the next one.
+# Each name is a class; beside it stands the slot that changes on the way to the next one.
 WHEEL: tuple[tuple[str, str], ...] = (
     ("bolero", "lead"),
     ("can-can", "gait"),
@@ -65,7 +63,6 @@ WHEEL: tuple[tuple[str, str], ...] = (
 
 CLASSES: tuple[str, ...] = tuple(name for name, _ in WHEEL)
 ATTRIBUTES: tuple[str, ...] = tuple(value for slot in SLOTS.values() for value in slot.values if value is not None)
-SLOT_OF: dict[str, str] = {value: name for name, slot in SLOTS.items() for value in slot.values if value is not None}
 
 
 @cache
@@ -77,9 +74,3 @@ def dances() -> tuple[Dance, ...]:
         rows.append(tuple(slot.values[turns[name] % len(slot.values)] for name, slot in SLOTS.items()))
         turns[changing] += 1
     return tuple(rows)
-
-
-def differing_slots(a: int, b: int) -> tuple[str, ...]:
-    """Return the slots in which classes `a` and `b` (indices) differ."""
-    first, second = dances()[a], dances()[b]
-    return tuple(name for name, x, y in zip(SLOTS, first, second, strict=True) if x != y)

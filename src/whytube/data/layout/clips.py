@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from operator import index as as_int
 from threading import Lock
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
 import torch
 
 from whytube import checks
+from whytube.data.source import PlainBatch
 from whytube.video import read_clip
 from whytube.video.clip import check_size
 
@@ -27,16 +28,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FolderBatch:
-    """Clips (B, 3, T, H, W) float32 in [0, 1], labels (B,) int64, attributes (B, S) bool, and where they come from.
+class FolderBatch(PlainBatch):
+    """Clips with where they come from.
 
     items: the B videos. indices, times: (B, T) frame of the video and its seconds. sizes: (B, 2) height and width of
     the video's own frames. With these a box of the clip maps back: x * sizes[b, 1] / W in frame indices[b, t].
     """
 
-    clips: torch.Tensor
-    labels: torch.Tensor
-    attributes: torch.Tensor
     items: tuple[Item, ...] = field(repr=False)
     indices: NDArray[np.int64] = field(repr=False)
     times: NDArray[np.float64] = field(repr=False)
@@ -51,13 +49,12 @@ class FolderBatch:
         found = []
         for item, indices, size in zip(self.items, self.indices, self.sizes, strict=True):
             scale = edges / size[[1, 0, 1, 0]]
-            on_frames = {word: boxes_at(tube, indices, bridge=self.bridge) for word, tube in item.boxes.items()}
-            found.append({word: (boxes * scale).clip(0, edges) for word, boxes in on_frames.items()})
+            boxes = {name: boxes_at(tube, indices, bridge=self.bridge) for name, tube in item.boxes.items()}
+            found.append({name: (corners * scale).clip(0, edges) for name, corners in boxes.items()})
         return found
 
 
-@dataclass(frozen=True)
-class _Decoded:
+class _Decoded(NamedTuple):
     """A clip as it is kept: pixels (3, T, H, W) uint8, with the indices, times and size of Clip."""
 
     pixels: torch.Tensor
@@ -66,6 +63,7 @@ class _Decoded:
     size: tuple[int, int]
 
 
+@dataclass(eq=False, repr=False)
 class FolderSource:
     """Clips of a Dataset, `frames` frames spread over each video and resized to `size` (height, width).
 
@@ -74,44 +72,31 @@ class FolderSource:
     (half a GiB holds 890 clips of 16 x 112 x 112); 0 keeps none.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        frames: int = 16,
-        size: tuple[int, int] = (112, 112),
-        bridge: int = 0,
-        workers: int = 4,
-        cache_bytes: int = 1 << 29,
-    ) -> None:
-        self.dataset = dataset
-        self.frames = checks.check_int(frames, "frames", 1)
-        self.size = check_size(size, "size")
-        self.bridge = checks.check_int(bridge, "bridge", 0)
-        self.workers = checks.check_int(workers, "workers", 1)
+    dataset: Dataset
+    _: KW_ONLY
+    frames: int = 16
+    size: tuple[int, int] = (112, 112)
+    bridge: int = 0
+    workers: int = 4
+    cache_bytes: int = 1 << 29
+
+    def __post_init__(self) -> None:
+        for name, least in (("frames", 1), ("bridge", 0), ("workers", 1), ("cache_bytes", 0)):
+            checks.check_int(getattr(self, name), name, least)
+        self.size = check_size(self.size, "size")
+        self.classes, self.attribute_names = self.dataset.classes, self.dataset.attribute_names
+        self.table = self.dataset.table.clone()
         # Filled and never emptied: over a set that does not fit, dropping the oldest would miss every time.
-        self._room = checks.check_int(cache_bytes, "cache_bytes", 0)
         self._kept: dict[str, _Decoded] = {}
+        self._room = self.cache_bytes
         self._lock = Lock()
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The C classes."""
-        return self.dataset.classes
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        """The S attributes."""
-        return self.dataset.attribute_names
-
-    @property
-    def table(self) -> torch.Tensor:
-        """Which class has which attribute: bool (C, S)."""
-        return self.dataset.table.clone()
+    def __repr__(self) -> str:
+        return type(self).__name__  # results record it, and where the folder lies is no part of them
 
     @property
     def contents(self) -> str:
-        """Every video with its split, class and attributes: what tells this data from other data of the same words."""
+        """Every video with its split, class and attributes, for the fingerprint."""
         rows = [(item.name, item.split, item.label, item.attributes.int().tolist()) for item in self.dataset.videos]
         return json.dumps(rows)
 
@@ -128,23 +113,21 @@ class FolderSource:
         chosen = tuple(items[checks.check_int(as_int(place), "index", 0, last)] for place in indices)
         with ThreadPoolExecutor(self.workers) as pool:
             decoded = list(pool.map(self._decode, chosen))
-        target, steps = torch.device(device), (len(chosen), self.frames)
-        attributes = [item.attributes for item in chosen]
+        pixels = torch.empty(len(chosen), 3, self.frames, *self.size, dtype=torch.uint8)
+        attributes = torch.empty(len(chosen), len(self.attribute_names), dtype=torch.bool)
+        for b, (item, clip) in enumerate(zip(chosen, decoded, strict=True)):
+            pixels[b], attributes[b] = clip.pixels, item.attributes
+        steps = (len(chosen), self.frames)
         return FolderBatch(
-            clips=self._stack(decoded, target),
-            labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=target),
-            attributes=torch.stack(attributes).to(target) if chosen else self.table[:0].to(target),
+            clips=pixels.to(device).float().div_(255.0),
+            labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=device),
+            attributes=attributes.to(device),
             items=chosen,
             indices=np.array([clip.indices for clip in decoded], dtype=np.int64).reshape(steps),
             times=np.array([clip.times for clip in decoded], dtype=np.float64).reshape(steps),
             sizes=np.array([clip.size for clip in decoded], dtype=np.int64).reshape(-1, 2),
             bridge=self.bridge,
         )
-
-    def _stack(self, decoded: list[_Decoded], device: torch.device) -> torch.Tensor:
-        if not decoded:
-            return torch.zeros(0, 3, self.frames, *self.size, device=device)
-        return torch.stack([clip.pixels for clip in decoded]).to(device).float().div_(255.0)
 
     def _decode(self, item: Item) -> _Decoded:
         with self._lock:
@@ -164,8 +147,8 @@ class FolderSource:
 def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDArray[np.float64]:
     """Boxes at frame indices, zeros where there is none: (T,) -> (T, 4), in the tube's pixels.
 
-    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly. A frame that was
-    annotated alone, and is not among the indices, counts for the nearest of them if that is half a step away or less.
+    Between two annotated frames that are at most `bridge` apart, corners are interpolated linearly. A frame without
+    annotated neighbours that sampling skipped goes to the nearest sampled frame, at most half a stride away.
     """
     boxes = tube.at(indices)
     _place_single(boxes, tube, indices)
@@ -180,7 +163,7 @@ def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDAr
 
 
 def _place_single(boxes: NDArray[np.float64], tube: Tube, indices: NDArray[np.int64]) -> None:
-    """Fill empty boxes (T, 4) in place with those of frames that stand alone, where a step passed over them."""
+    """Fill empty boxes (T, 4) in place with those of annotated frames that sampling skipped; see boxes_at."""
     if len(indices) < 2:
         return
     reach = np.diff(indices).max() / 2

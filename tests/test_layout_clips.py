@@ -7,7 +7,7 @@ import torch
 from layout_files import make_dataset
 from video_files import number, numbers
 from whytube.data.layout import read_dataset
-from whytube.data.layout.source import boxes_at
+from whytube.data.layout.clips import boxes_at
 from whytube.data.source import fingerprint
 from whytube.data.world import World
 from whytube.errors import ArgumentError, VideoError
@@ -59,7 +59,7 @@ def test_decoded_clips_are_kept_up_to_the_bound(dataset, monkeypatch):
         calls.append(path.name)
         return read_clip(path, **settings)
 
-    monkeypatch.setattr("whytube.data.layout.source.read_clip", counted)
+    monkeypatch.setattr("whytube.data.layout.clips.read_clip", counted)
     one_clip = 3 * 4 * 8 * 8
     source = dataset.source(frames=4, size=(8, 8), cache_bytes=one_clip, workers=1)
     for _ in range(3):
