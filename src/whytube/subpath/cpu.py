@@ -16,7 +16,7 @@ import torch
 from numba import njit
 
 if TYPE_CHECKING:
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job
     from whytube.subpath.reference import Found
 
 _CELLS_PER_THREAD = 1 << 18  # less work than this does not repay a thread

@@ -14,12 +14,9 @@ import triton
 import triton.language as tl
 
 from whytube.subpath.cuda_kernels import search_kernel, spread_kernel
-from whytube.subpath.job import count_items
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job, Paths
     from whytube.subpath.reference import Found
 
 _PROGRAMS_PER_SM = 24
@@ -57,7 +54,7 @@ def search_taped(job: Job) -> tuple[Found, torch.Tensor]:
 def _launch(job: Job, *, taped: bool) -> tuple[Found, tuple[torch.Tensor, torch.Tensor]]:
     volumes, positive, negative, lengths, classes, radius, fixed, maximum = job
     rows, k, t, h, w = volumes.shape
-    n, inner, negatives = _counts(rows, positive, negative, classes)
+    n, inner, negatives = job.counts()
     items = n * k if fixed else n
     device = volumes.device
     if volumes.stride(4) != 1 or volumes.stride(3) != w:
@@ -86,34 +83,17 @@ def _launch(job: Job, *, taped: bool) -> tuple[Found, tuple[torch.Tensor, torch.
     return (value, start, stop, cells), (index, weight)
 
 
-def spread(
-    weight: torch.Tensor,
-    cells: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    classes: int,
-    shape: Sequence[int],
-) -> torch.Tensor:
-    """Add `weight` (N,) onto the cells of each path in a tensor of `shape`; see `operator.py`."""
-    rows, k, t, h, w = shape
-    n, inner, negatives = _counts(rows, positive, negative, classes)
-    dense = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+def spread(weight: torch.Tensor, paths: Paths) -> torch.Tensor:
+    """Add `weight` (N,) onto the cells of each path in a tensor of the volumes' shape; see `operator.py`."""
+    cells, positive, negative, classes, (rows, k, t, h, w) = paths
+    n, inner, negatives = paths.counts()
+    dense = torch.zeros((rows, k, t, h, w), dtype=weight.dtype, device=weight.device)
     spread_kernel[(n,)](
         weight, weight.stride(0), cells, positive, negative, dense, rows, classes, inner, negatives, t,
         K=k, H=h, W=w, STEPS=triton.next_power_of_2(t), DIFFERENCE=positive is not None, LISTED=negative is not None,
         num_warps=1,
     )  # fmt: skip
     return dense
-
-
-def _counts(
-    rows: int, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int
-) -> tuple[int, int, int]:
-    """Items in all, volumes per class, and negatives per volume."""
-    if positive is None:
-        return rows, 1, 1
-    negatives = classes - 1 if negative is None else negative.shape[1]
-    return count_items(rows, positive, negative, classes), rows // (positive.shape[0] * classes), negatives
 
 
 def _warps(block: int) -> int:

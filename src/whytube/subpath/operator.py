@@ -18,14 +18,14 @@ import math
 import os
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from whytube.checks import check_choice
+from whytube.checks import check_choice, fail
+from whytube.errors import ArgumentError
 from whytube.subpath import reference
-from whytube.subpath.job import Job, item_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +35,119 @@ if TYPE_CHECKING:
 BACKENDS = ("auto", "reference", "cpu", "cuda")
 
 _forced: ContextVar[str] = ContextVar("subpath_backend", default="auto")
+
+
+class Job(NamedTuple):
+    """Find the best path of every item.
+
+    Without `positive` each of the R volumes is an item of its own, N = R. With it, R runs over (B, classes, I) and the
+    N items over (B, I, negatives): item (b, i, n) is the volume of class positive[b] minus that of class
+    negative[b, n], subtracted on the way and never stored.
+
+    Attributes:
+        volumes: (R, K, T, H, W) scores.
+        positive: (B,) class indices, or None.
+        negative: (B, negatives) class indices; None for all classes but the positive one.
+        lengths: (B,), or (R,) without `positive`: the time steps that count. None for all.
+        classes: how many there are; 1 without `positive`.
+        radius: cells a path may move per step.
+        fixed: whether a path keeps its form.
+        maximum: whether the largest sum is wanted, or the smallest.
+    """
+
+    volumes: torch.Tensor
+    positive: torch.Tensor | None
+    negative: torch.Tensor | None
+    lengths: torch.Tensor | None
+    classes: int
+    radius: int
+    fixed: bool
+    maximum: bool
+
+    def counts(self) -> tuple[int, int, int]:
+        """Items in all (N), volumes per class (I), and negatives per volume; N, 1, 1 without `positive`."""
+        return count_items(self.volumes.shape[0], self.positive, self.negative, self.classes)
+
+    @property
+    def items(self) -> int:
+        """How many paths are to be found, N."""
+        return self.counts()[0]
+
+    def rows(self) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Which volumes each item adds and subtracts, and its length: (N,) or None, see `item_rows`."""
+        plus, minus = item_rows(self.volumes.shape[0], self.positive, self.negative, self.classes)
+        if self.positive is None or self.lengths is None:
+            return plus, minus, self.lengths
+        each = self.items // len(self.lengths)
+        return plus, minus, self.lengths[:, None].expand(-1, each).flatten()
+
+    def check_value(self, value: torch.Tensor) -> None:
+        """Fail on NaN and on values beyond all bounds. Waits for the device, unless a CUDA graph is recorded."""
+        if value.is_cuda and torch.cuda.is_current_stream_capturing():
+            return
+        value = value.detach().cpu()
+        seen = value.numpy()
+        if (seen < np.inf).all() if self.maximum else (seen > -np.inf).all():
+            return
+        self.check_indices()
+        name = "`scores`" if self.positive is None else "`m`"  # as the layer's callers know it
+        sign, other = ("+", "-") if self.maximum else ("-", "+")
+        # A difference of infinities may be NaN, so that only a volume of its own has cells to forbid.
+        forbid = f". A cell that no path may enter is {other}inf" if self.positive is None else ""
+        nans = value.isnan().nonzero().flatten()
+        if len(nans):
+            raise ArgumentError(
+                f"{name} must not contain NaN: {len(nans)} of {len(value)} items do, the first is item {int(nans[0])}"
+                f"{forbid}. Look for a diverged model or 0/0 upstream"
+            )
+        first = int((~value.isfinite()).nonzero()[0])
+        raise ArgumentError(f"{name} must not contain {sign}inf: item {first} does, or its path sum overflows{forbid}")
+
+    def check_indices(self) -> None:
+        """Fail on classes and lengths that do not exist."""
+        for index, name, last in (
+            (self.positive, "positive", self.classes - 1),
+            (self.negative, "negative", self.classes - 1),
+            (self.lengths, "lengths", self.volumes.shape[2]),
+        ):
+            if index is not None and bool(((index < 0) | (index > last)).any()):
+                raise fail(name, f"from 0 to {last}", f"values from {int(index.min())} to {int(index.max())}")
+
+
+def other_classes(positive: torch.Tensor, classes: int) -> torch.Tensor:
+    """All classes but the positive one, in ascending order: (B,) -> (B, classes - 1)."""
+    others = torch.arange(classes - 1, device=positive.device)
+    return others + (others >= positive[:, None])
+
+
+def count_items(
+    rows: int, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int
+) -> tuple[int, int, int]:
+    """Items in all, volumes per class, and negatives per volume."""
+    if positive is None:
+        return rows, 1, 1
+    negatives = classes - 1 if negative is None else negative.shape[1]
+    return rows // classes * negatives, rows // max(1, positive.shape[0] * classes), negatives
+
+
+def item_rows(
+    rows: int, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Which of `rows` volumes each item adds and subtracts: (N,), -1 for an unknown class; None without `positive`."""
+    if positive is None:
+        return None, None
+    if negative is None:
+        negative = other_classes(positive, classes)
+    batch, n = negative.shape
+    _, inner, _ = count_items(rows, positive, negative, classes)
+    within = torch.arange(inner, device=positive.device)[:, None]
+
+    def row(index: torch.Tensor) -> torch.Tensor:  # (B, n) -> (B, inner, n)
+        first = torch.arange(batch, device=index.device)[:, None] * classes + index
+        legal = (index >= 0) & (index < classes)
+        return torch.where(legal[:, None], first[:, None] * inner + within, -1)
+
+    return row(positive[:, None]).expand(batch, inner, n).flatten(), row(negative).flatten()
 
 
 @contextlib.contextmanager
@@ -137,19 +250,16 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
     _, start, stop, cells = output
     ctx.mark_non_differentiable(start, stop, cells)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(cells, job.positive, job.negative)
-    ctx.shape, ctx.dtype, ctx.classes = job.volumes.shape, job.volumes.dtype, job.classes
-    ctx.backend = _forced.get()  # backward may run on another thread
+    _keep(ctx, Paths(cells, job.positive, job.negative, job.classes, job.volumes.shape))
+    ctx.dtype, ctx.backend = job.volumes.dtype, _forced.get()  # backward may run on another thread
 
 
 def _backward(ctx: Any, grad: torch.Tensor | None, *_: None) -> tuple[torch.Tensor | None, ...]:
     dense = None
     if grad is not None:
-        cells, positive, negative = ctx.saved_tensors
+        *paths, shape = _kept(ctx)
         with use_backend(ctx.backend):
-            dense = torch.ops.whytube.subpath_spread(
-                grad.to(ctx.dtype), cells, positive, negative, ctx.classes, list(ctx.shape)
-            )
+            dense = torch.ops.whytube.subpath_spread(grad.to(ctx.dtype), *paths, list(shape))
     return dense, *(None for _ in Job._fields[1:])
 
 
@@ -164,70 +274,78 @@ class _Subpath(torch.autograd.Function):
         return _backward(ctx, *grads)
 
 
-def _spread(
-    weight: torch.Tensor,
-    cells: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    classes: int,
-    shape: Sequence[int],
-) -> torch.Tensor:
+class Paths(NamedTuple):
+    """Paths that were found in volumes of `shape` (R, K, T, H, W): cells (N, T, 3); the rest as in `Job`."""
+
+    cells: torch.Tensor
+    positive: torch.Tensor | None
+    negative: torch.Tensor | None
+    classes: int
+    shape: Sequence[int]
+
+    def counts(self) -> tuple[int, int, int]:
+        """Items in all, volumes per class, and negatives per volume."""
+        return count_items(self.shape[0], self.positive, self.negative, self.classes)
+
+    def flat_index(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Where the paths run in the flat volumes: inside (N, T), indices (N, T) to add at and to subtract at."""
+        count, k, t, h, w = self.shape
+        form, row, col = self.cells.clamp_min(0).unbind(-1)
+        steps = torch.arange(t, device=self.cells.device)
+        offset = ((form * t + steps) * h + row) * w + col
+        plus, minus = item_rows(count, self.positive, self.negative, self.classes)
+        if plus is None:
+            plus = torch.arange(count, device=self.cells.device)
+        size = k * t * h * w
+        return (
+            self.cells[:, :, 0] >= 0,
+            plus[:, None] * size + offset,
+            None if minus is None else minus[:, None] * size + offset,
+        )
+
+
+def _keep(ctx: Any, paths: Paths) -> None:
+    *tensors, ctx.classes, ctx.shape = paths
+    ctx.save_for_backward(*tensors)
+
+
+def _kept(ctx: Any) -> Paths:
+    return Paths(*(*ctx.saved_tensors, ctx.classes, ctx.shape))
+
+
+def _spread(weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
     """Add `weight` (N,) onto the cells of each path, its negative for the class subtracted: (R, K, T, H, W)."""
+    paths = Paths(*arguments)
     if not len(weight):
-        return weight.new_zeros(shape)
+        return weight.new_zeros(paths.shape)
     if backend_for(weight.device) == "cuda":
         from whytube.subpath import cuda
 
-        return cuda.spread(weight, cells, positive, negative, classes, shape)
+        return cuda.spread(weight, paths)
     if weight.device.type == "cpu":
         # numpy's zeros come untouched from the system: several times cheaper than filling, also once they are read.
-        blank = np.zeros(math.prod(shape) * weight.element_size(), dtype=np.uint8)
+        blank = np.zeros(math.prod(paths.shape) * weight.element_size(), dtype=np.uint8)
         dense = torch.from_numpy(blank).view(weight.dtype)
     else:
-        dense = torch.zeros(math.prod(shape), dtype=weight.dtype, device=weight.device)
-    inside, plus, minus = _flat_index(cells, positive, negative, classes, shape)
+        dense = torch.zeros(math.prod(paths.shape), dtype=weight.dtype, device=weight.device)
+    inside, plus, minus = paths.flat_index()
     share = torch.where(inside, weight[:, None], 0).flatten()
     dense.scatter_add_(0, plus.flatten(), share)
     if minus is not None:
         dense.scatter_add_(0, minus.flatten(), -share)
-    return dense.view(shape)
+    return dense.view(paths.shape)
 
 
 def _save_spread(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:  # noqa: ARG001
-    _, cells, positive, negative, ctx.classes, ctx.shape = inputs
-    ctx.save_for_backward(cells, positive, negative)
+    _keep(ctx, Paths(*inputs[1:]))
 
 
 def _backward_spread(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    cells, positive, negative = ctx.saved_tensors
-    inside, plus, minus = _flat_index(cells, positive, negative, ctx.classes, ctx.shape)
+    inside, plus, minus = _kept(ctx).flat_index()
     along = grad.flatten()[plus]
     if minus is not None:
         along = along - grad.flatten()[minus]
     return (torch.where(inside, along, 0).sum(1),) + (None,) * 5
-
-
-def _flat_index(
-    cells: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    classes: int,
-    shape: Sequence[int],
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Where the paths run in a flat tensor of `shape`: inside (N, T), indices (N, T) to add at and to subtract at."""
-    count, k, t, h, w = shape
-    form, row, col = cells.clamp_min(0).unbind(-1)
-    steps = torch.arange(t, device=cells.device)
-    offset = ((form * t + steps) * h + row) * w + col
-    plus, minus = item_rows(count, positive, negative, classes)
-    if plus is None:
-        plus = torch.arange(count, device=cells.device)
-    size = k * t * h * w
-    return (
-        cells[:, :, 0] >= 0,
-        plus[:, None] * size + offset,
-        None if minus is None else minus[:, None] * size + offset,
-    )
 
 
 torch.library.define(

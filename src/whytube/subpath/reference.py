@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 
 if TYPE_CHECKING:
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job
 
 Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """value (N,), start (N,), stop (N,), cells (N, T, 3)."""
