@@ -12,18 +12,8 @@ import whytube
 from subpath_kernels import INTERPRETED, assert_same, place, tied_scores
 from subpath_oracle import all_paths, best_path
 from whytube.errors import ArgumentError
-from whytube.subpath import (
-    MaxSubpathPool,
-    Subpath,
-    max_subpath,
-    max_subpath_difference,
-    min_subpath,
-    min_subpath_difference,
-    other_classes,
-    path_sum,
-    top_subpaths,
-    use_backend,
-)
+from whytube.subpath import MaxSubpathPool, Subpath, other_classes, path_sum, top_subpaths, use_backend
+from whytube.subpath.layer import max_subpath, max_subpath_difference, min_subpath, min_subpath_difference
 from whytube.subpath.reference import compose
 
 
