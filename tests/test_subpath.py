@@ -259,6 +259,15 @@ def test_half_precision_sums_are_the_same_with_and_without_gradients():
         path_sum(scores, plain.cells[..., :3, :])
 
 
+def test_half_precision_differences_do_not_overflow(kernel):
+    m = torch.tensor([60000.0, -60000.0], dtype=torch.float16)[None, :, None, None, None, None].expand(1, 2, 1, 2, 1, 1)
+    m = place(kernel, m.contiguous()).requires_grad_()
+    found = max_subpath_difference(m, place(kernel, torch.tensor([0])))
+    assert found.value.tolist() == [[240000.0]]
+    found.value.sum().backward()
+    assert m.grad.flatten().tolist() == [1, 1, -1, -1]
+
+
 def test_enumerator_counts_paths():
     # One cell per step: T * (T + 1) / 2 intervals. Two cells that are neighbours: sum of 2^length.
     assert len(all_paths((1, 4, 1, 1), 1, False)) == 10

@@ -170,7 +170,8 @@ def _search_range(
 def search(job: Job) -> Found:
     """Find the best path of every item."""
     volumes, maximum = job.volumes, job.maximum
-    plus, minus, lengths = job.rows()
+    plus, minus = job.rows()
+    lengths = job.item_lengths()
     rows, k, t, h, w = volumes.shape
     n = rows if plus is None else plus.shape[0]
     volumes = volumes.detach().to(torch.promote_types(volumes.dtype, torch.float32)).contiguous()
