@@ -23,8 +23,8 @@ _PROGRAMS_PER_SM = 24
 _SCRATCH_BYTES = 64 << 20  # at most, except that one wave of SMs always fits
 
 
-def search(job: Job, *, indexed: bool) -> tuple[Found, torch.Tensor | None]:
-    """Find the best path of every item; `indexed` asks for `Job.path_index` of the paths, too."""
+def search(job: Job) -> Found:
+    """Find the best path of every item."""
     volumes, positive, negative, lengths, classes, radius, fixed, maximum = job
     rows, k, t, h, w = volumes.shape
     n, inner, negatives = job.counts()
@@ -37,24 +37,20 @@ def search(job: Job, *, indexed: bool) -> tuple[Found, torch.Tensor | None]:
     start = torch.empty(items, dtype=torch.long, device=device)
     stop = torch.empty_like(start)
     cells = torch.empty((items, t, 3), dtype=torch.long, device=device)
-    index = torch.empty((1 + (positive is not None), items if indexed else 0, t), dtype=torch.long, device=device)
     share = 2 * (h + 2 * radius) * (w + 2 * radius) * value.element_size() + t * h * w
     programs = _programs(items, share, device)
     scratch = torch.empty(programs * share, dtype=torch.int8, device=device)
     block = triton.next_power_of_2(h * w)
     search_kernel[(programs,)](
-        volumes, positive, negative, lengths, value, start, stop, cells, index, scratch,
+        volumes, positive, negative, lengths, value, start, stop, cells, scratch,
         items, rows, classes, inner, negatives, t, volumes.stride(0), volumes.stride(1), volumes.stride(2),
         K=k, H=h, W=w, RADIUS=radius, BLOCK=block, STEPS=triton.next_power_of_2(t),
         FIXED=fixed, DIFFERENCE=positive is not None, LISTED=negative is not None, NEGATE=not maximum,
-        PADDED=lengths is not None, INDEXED=indexed, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
+        PADDED=lengths is not None, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
         num_warps=_warps(block),
     )  # fmt: skip
     found = value, start, stop, cells
-    if fixed:
-        found, index = _best_form(found, index, (k, h, w), maximum)
-    # A class that does not exist gives NaN, and an error later; until then nothing must be read from there.
-    return found, index.clamp(0, volumes.numel() - 1) if indexed else None
+    return _best_form(found, (k, h, w), maximum) if fixed else found
 
 
 def _warps(block: int) -> int:
@@ -72,13 +68,11 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 
 
-def _best_form(
-    found: Found, index: torch.Tensor, shape: tuple[int, int, int], maximum: bool
-) -> tuple[Found, torch.Tensor]:
+def _best_form(found: Found, shape: tuple[int, int, int], maximum: bool) -> Found:
     """Of K paths per item keep the best; among equals the one that ends at the lowest (time, row, column, form)."""
     k, h, w = shape
     value, start, stop, cells = (x.view(-1, k, *x.shape[1:]) for x in found)
-    n, t = value.shape[0], cells.shape[2]
+    n = value.shape[0]
     best = value.amax(1) if maximum else value.amin(1)
     last = (stop - 1).clamp_min(0)  # (N, K)
     tip = cells.gather(2, last[:, :, None, None].expand(n, k, 1, 3))[:, :, 0]  # (N, K, 3)
@@ -86,6 +80,4 @@ def _best_form(
     order = ((last * h + row) * w + col) * k + form
     pick = torch.where(value == best[:, None], order, order.max() + 1).argmin(1)
     each = torch.arange(n, device=pick.device)
-    if index.numel():
-        index = index.view(len(index), n, k, t)[:, each, pick]
-    return (best, start[each, pick], stop[each, pick], cells[each, pick]), index
+    return best, start[each, pick], stop[each, pick], cells[each, pick]

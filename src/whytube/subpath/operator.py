@@ -190,9 +190,9 @@ def search(job: Job) -> Found:
     volumes = job.volumes
     eager = type(volumes) in (torch.Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
     taped = volumes.requires_grad and torch.is_grad_enabled()
-    job, index = job._replace(volumes=volumes.detach()), None
+    job = job._replace(volumes=volumes.detach())
     if eager:
-        found, index = _find(job, taped=taped)
+        found = _find(job)
         if not (taped and found[0].is_cuda):
             job.check_value(found[0])
     else:
@@ -203,8 +203,7 @@ def search(job: Job) -> Found:
     flat = volumes.reshape(-1)
     if eager and value.is_cuda:
         _check_in_backward(job, value, flat)
-    if index is None:
-        index = job.path_index(cells)
+    index = job.path_index(cells)
     # One gather for both classes of a difference: two would make two gradients of the volumes' size.
     take = _Take.apply if eager and value.device.type == "cpu" and len(value) else _gather
     along = take(flat, index.flatten()).to(value.dtype).view_as(index)
@@ -259,26 +258,26 @@ def _check_in_backward(job: Job, value: torch.Tensor, flat: torch.Tensor) -> Non
     flat.register_hook(check)  # type: ignore[no-untyped-call]
 
 
-def _find(job: Job, *, taped: bool) -> tuple[Found, torch.Tensor | None]:
-    """Search with the kernel of the device; the CUDA kernel also gives `path_index`, where it is needed."""
+def _find(job: Job) -> Found:
+    """Search with the kernel of the device."""
     if job.counts()[0] == 0:
-        return _empty(*job), None
+        return _empty(*job)
     backend = backend_for(job.volumes.device)
     if backend == "cuda":  # imported on first use, like numba's: both bring a compiler along
         from whytube.subpath import cuda
 
-        return cuda.search(job, indexed=taped)
+        return cuda.search(job)
     if backend == "cpu":
         from whytube.subpath import cpu
 
-        return cpu.search(job), None
+        return cpu.search(job)
     job.check_indices()  # standard operations would fail on such indices in their own words, or not at all
-    return reference.search(job), None
+    return reference.search(job)
 
 
 def _subpath(*arguments: Any) -> Found:
     job = Job(*arguments)
-    found, _ = _find(job, taped=False)
+    found = _find(job)
     job.check_value(found[0])
     return found
 
