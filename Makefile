@@ -41,8 +41,8 @@ check: $(READY) ## Format, lint, types and the quick tests
 	$(TESTS) -m "not slow and not browser"
 
 bench: $(READY) ## Measure the layer and the explainer's training step on this machine
-	$(BIN)/whytube bench subpath
-	$(BIN)/whytube bench train
+	$(BIN)/python benchmarks/subpath.py
+	$(BIN)/python benchmarks/train.py
 
 results: $(READY) ## Write docs/results.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md

@@ -1,11 +1,13 @@
-"""Time and memory of a call on any device."""
+"""What the programs of this folder share: time and memory of a call on any device, options, and the report's file."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import statistics
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -77,3 +79,33 @@ def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
 def _resident(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field + ":")).split()[1]) * 1024
+
+
+def options(description: str | None) -> argparse.ArgumentParser:
+    """Parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--device", type=_device, default="auto", help="cpu, cuda or cuda:N; by default a GPU if any")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: try the program, get no numbers")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the report there, too")
+    return parser
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise argparse.ArgumentTypeError(f"there is no CUDA device {name!r} here: {torch.cuda.device_count()} found")
+    return device
+
+
+def publish(report: dict[str, Any], text: str, out: Path | None) -> None:
+    """Print the report's table, and write the report to `out` as JSON."""
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    print(text)

@@ -1,16 +1,23 @@
-"""`whytube bench train`: one step of the paper's objective against its straightforward writing with autograd."""
+"""One training step of the paper's objective against its straightforward writing with autograd: time and memory.
+
+python benchmarks/train.py [--device cpu] [--seed 0] [--quick | --full] [--out FILE.json]
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import conv2d, softplus
 
-from benchmarks.measure import extra_bytes, milliseconds
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a program finds only its own folder
+
+from benchmarks.measure import extra_bytes, milliseconds, options, publish
 from whytube.errors import WhytubeError
 from whytube.explainer.objective import class_term
 from whytube.explainer.scores import Forms, Scores
@@ -134,3 +141,16 @@ def _agree(ours: tuple[torch.Tensor, ...], plain: tuple[torch.Tensor, ...]) -> N
     for a, b in zip(ours, plain, strict=True):
         if (a - b).norm() > 1e-2 * b.norm():
             raise WhytubeError("the training step and its straightforward writing disagree: this is a bug")
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure, print the table, write the report."""
+    parser = options(__doc__)
+    parser.add_argument("--full", action="store_true", help="the paper's sizes also on a CPU, in minutes")
+    given = parser.parse_args(words)
+    report = run(given.device, seed=given.seed, quick=given.quick, full=given.full)
+    publish(report, table(report), given.out)
+
+
+if __name__ == "__main__":
+    main()

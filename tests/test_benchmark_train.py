@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,6 +10,7 @@ from benchmarks import train
 from whytube.errors import WhytubeError
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[1]
 
 
 def test_a_quick_run_agrees_and_reports():
@@ -40,3 +44,17 @@ def test_a_step_that_disagrees_is_not_measured(monkeypatch):
     monkeypatch.setattr(train, "class_term", lambda *args: 1.1 * train.straightforward(*args))
     with pytest.raises(WhytubeError, match="disagree"):
         train.run(CPU, quick=True)
+
+
+def test_the_program_prints_a_table_and_writes_json(tmp_path):
+    """Run as a user does, from another folder."""
+    out = tmp_path / "train.json"
+    words = [sys.executable, ROOT / "benchmarks" / "train.py", "--quick", "--device", "cpu", "--out", out]
+    result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == train.table(json.loads(out.read_text())).strip()
+
+
+@pytest.mark.parametrize("name", ["train-h200", "train-cpu"])
+def test_documented_tables_come_from_results(name):
+    report = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    assert train.table(report) in (ROOT / "docs" / "training.md").read_text()

@@ -12,18 +12,8 @@ import whytube
 from subpath_kernels import INTERPRETED, assert_same, place, tied_scores
 from subpath_oracle import all_paths, best_path
 from whytube.errors import ArgumentError
-from whytube.subpath import (
-    MaxSubpathPool,
-    Subpath,
-    max_subpath,
-    max_subpath_difference,
-    min_subpath,
-    min_subpath_difference,
-    other_classes,
-    path_sum,
-    top_subpaths,
-    use_backend,
-)
+from whytube.subpath import MaxSubpathPool, Subpath, other_classes, path_sum, top_subpaths, use_backend
+from whytube.subpath.layer import max_subpath, max_subpath_difference, min_subpath, min_subpath_difference
 from whytube.subpath.reference import compose
 
 
@@ -267,6 +257,15 @@ def test_half_precision_sums_are_the_same_with_and_without_gradients():
     assert plain.value == taped.value == max_subpath(scores).value
     with pytest.raises(ArgumentError, match=r"`cells` must be of shape \(..., T, 3\) with T = 16"):
         path_sum(scores, plain.cells[..., :3, :])
+
+
+def test_half_precision_differences_do_not_overflow(kernel):
+    m = torch.tensor([60000.0, -60000.0], dtype=torch.float16)[None, :, None, None, None, None].expand(1, 2, 1, 2, 1, 1)
+    m = place(kernel, m.contiguous()).requires_grad_()
+    found = max_subpath_difference(m, place(kernel, torch.tensor([0])))
+    assert found.value.tolist() == [[240000.0]]
+    found.value.sum().backward()
+    assert m.grad.flatten().tolist() == [1, 1, -1, -1]
 
 
 def test_enumerator_counts_paths():

@@ -1,14 +1,12 @@
 """The best tube through a volume of scores: usable on its own, knows nothing of videos or classes.
 
 layer.py       what a user calls: max_subpath, min_subpath, their difference forms, top_subpaths, MaxSubpathPool
-job.py         a search to be done, as layer, operator and kernels hand it on
-operator.py    the torch operator behind them: fake and autograd registration, choice of kernel
+operator.py    a search to be done (`Job`), the torch operator that does it, choice of kernel, gradient
 reference.py   the paper's chain of standard operations
 cpu.py         fused kernel for CPUs (numba)
 cuda.py        fused kernel for CUDA; cuda_kernels.py is its Triton source
 """
 
-from whytube.subpath.job import other_classes
 from whytube.subpath.layer import (
     MaxSubpathPool,
     Subpath,
@@ -19,7 +17,7 @@ from whytube.subpath.layer import (
     path_sum,
     top_subpaths,
 )
-from whytube.subpath.operator import backend_for, use_backend
+from whytube.subpath.operator import backend_for, other_classes, use_backend
 
 __all__ = [
     "MaxSubpathPool",

@@ -16,7 +16,7 @@ import torch
 from numba import njit
 
 if TYPE_CHECKING:
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job
     from whytube.subpath.reference import Found
 
 _CELLS_PER_THREAD = 1 << 18  # less work than this does not repay a thread
@@ -170,7 +170,8 @@ def _search_range(
 def search(job: Job) -> Found:
     """Find the best path of every item."""
     volumes, maximum = job.volumes, job.maximum
-    plus, minus, lengths = job.rows()
+    plus, minus = job.rows()
+    lengths = job.item_lengths()
     rows, k, t, h, w = volumes.shape
     n = rows if plus is None else plus.shape[0]
     volumes = volumes.detach().to(torch.promote_types(volumes.dtype, torch.float32)).contiguous()

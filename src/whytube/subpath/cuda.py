@@ -1,4 +1,4 @@
-"""The fused kernel for CUDA: how `cuda_kernels.py` is launched, and made differentiable.
+"""The fused kernel for CUDA: how `cuda_kernels.py` is launched.
 
 The grid is persistent: scratch is per program, not per item, so it stays small for any batch. Fixed forms are N * K
 items of one form each; the best of the K is chosen afterwards.
@@ -13,13 +13,10 @@ import torch
 import triton
 import triton.language as tl
 
-from whytube.subpath.cuda_kernels import search_kernel, spread_kernel
-from whytube.subpath.job import count_items
+from whytube.subpath.cuda_kernels import search_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job
     from whytube.subpath.reference import Found
 
 _PROGRAMS_PER_SM = 24
@@ -28,36 +25,9 @@ _SCRATCH_BYTES = 64 << 20  # at most, except that one wave of SMs always fits
 
 def search(job: Job) -> Found:
     """Find the best path of every item."""
-    found, _ = _launch(job, taped=False)
-    return found
-
-
-def search_taped(job: Job) -> tuple[Found, torch.Tensor]:
-    """Like `search`, with a differentiable value: the sum of the scores gathered along the path.
-
-    Autograd's own nodes do the rest, so that backward runs without Python: on a thread that autograd wakes up for the
-    purpose, Python costs more than the GPU's work. The second result is the node whose gradient is made last.
-    """
-    with torch.no_grad():
-        found, tape = _launch(job, taped=True)
-    value, start, stop, cells = found
-    index, weight = tape
-    flat = job.volumes.reshape(-1)
-    if job.positive is None:
-        along = flat.gather(0, index[0])
-    else:
-        # A class that is not there gives NaN, and an error in backward; until then it must not be read from.
-        index = index.clamp(0, flat.numel() - 1)
-        along = flat.gather(0, index[0]) - flat.gather(0, index[1])
-    taped = (along.view_as(weight) * weight).sum(1)
-    taped.detach().copy_(value)  # the same sum, in the order of the path
-    return (taped, start, stop, cells), flat
-
-
-def _launch(job: Job, *, taped: bool) -> tuple[Found, tuple[torch.Tensor, torch.Tensor]]:
     volumes, positive, negative, lengths, classes, radius, fixed, maximum = job
     rows, k, t, h, w = volumes.shape
-    n, inner, negatives = _counts(rows, positive, negative, classes)
+    n, inner, negatives = job.counts()
     items = n * k if fixed else n
     device = volumes.device
     if volumes.stride(4) != 1 or volumes.stride(3) != w:
@@ -67,53 +37,20 @@ def _launch(job: Job, *, taped: bool) -> tuple[Found, tuple[torch.Tensor, torch.
     start = torch.empty(items, dtype=torch.long, device=device)
     stop = torch.empty_like(start)
     cells = torch.empty((items, t, 3), dtype=torch.long, device=device)
-    index = torch.empty((1 + (positive is not None), items * t if taped else 0), dtype=torch.long, device=device)
-    weight = torch.empty((items if taped else 0, t), dtype=accumulate, device=device)
     share = 2 * (h + 2 * radius) * (w + 2 * radius) * value.element_size() + t * h * w
     programs = _programs(items, share, device)
     scratch = torch.empty(programs * share, dtype=torch.int8, device=device)
     block = triton.next_power_of_2(h * w)
     search_kernel[(programs,)](
-        volumes, positive, negative, lengths, value, start, stop, cells, index, weight, scratch,
+        volumes, positive, negative, lengths, value, start, stop, cells, scratch,
         items, rows, classes, inner, negatives, t, volumes.stride(0), volumes.stride(1), volumes.stride(2),
         K=k, H=h, W=w, RADIUS=radius, BLOCK=block, STEPS=triton.next_power_of_2(t),
         FIXED=fixed, DIFFERENCE=positive is not None, LISTED=negative is not None, NEGATE=not maximum,
-        PADDED=lengths is not None, TAPED=taped, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
+        PADDED=lengths is not None, ACC=tl.float64 if accumulate == torch.float64 else tl.float32,
         num_warps=_warps(block),
     )  # fmt: skip
-    if fixed:
-        return _best_form((value, start, stop, cells), (index, weight), (k, h, w), maximum)
-    return (value, start, stop, cells), (index, weight)
-
-
-def spread(
-    weight: torch.Tensor,
-    cells: torch.Tensor,
-    positive: torch.Tensor | None,
-    negative: torch.Tensor | None,
-    classes: int,
-    shape: Sequence[int],
-) -> torch.Tensor:
-    """Add `weight` (N,) onto the cells of each path in a tensor of `shape`; see `operator.py`."""
-    rows, k, t, h, w = shape
-    n, inner, negatives = _counts(rows, positive, negative, classes)
-    dense = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
-    spread_kernel[(n,)](
-        weight, weight.stride(0), cells, positive, negative, dense, rows, classes, inner, negatives, t,
-        K=k, H=h, W=w, STEPS=triton.next_power_of_2(t), DIFFERENCE=positive is not None, LISTED=negative is not None,
-        num_warps=1,
-    )  # fmt: skip
-    return dense
-
-
-def _counts(
-    rows: int, positive: torch.Tensor | None, negative: torch.Tensor | None, classes: int
-) -> tuple[int, int, int]:
-    """Items in all, volumes per class, and negatives per volume."""
-    if positive is None:
-        return rows, 1, 1
-    negatives = classes - 1 if negative is None else negative.shape[1]
-    return count_items(rows, positive, negative, classes), rows // (positive.shape[0] * classes), negatives
+    found = value, start, stop, cells
+    return _best_form(found, (k, h, w), maximum) if fixed else found
 
 
 def _warps(block: int) -> int:
@@ -131,14 +68,11 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 
 
-def _best_form(
-    found: Found, tape: tuple[torch.Tensor, torch.Tensor], shape: tuple[int, int, int], maximum: bool
-) -> tuple[Found, tuple[torch.Tensor, torch.Tensor]]:
+def _best_form(found: Found, shape: tuple[int, int, int], maximum: bool) -> Found:
     """Of K paths per item keep the best; among equals the one that ends at the lowest (time, row, column, form)."""
     k, h, w = shape
     value, start, stop, cells = (x.view(-1, k, *x.shape[1:]) for x in found)
-    index, weight = tape
-    n, t = value.shape[0], cells.shape[2]
+    n = value.shape[0]
     best = value.amax(1) if maximum else value.amin(1)
     last = (stop - 1).clamp_min(0)  # (N, K)
     tip = cells.gather(2, last[:, :, None, None].expand(n, k, 1, 3))[:, :, 0]  # (N, K, 3)
@@ -146,7 +80,4 @@ def _best_form(
     order = ((last * h + row) * w + col) * k + form
     pick = torch.where(value == best[:, None], order, order.max() + 1).argmin(1)
     each = torch.arange(n, device=pick.device)
-    if weight.numel():
-        index = index.view(len(index), n, k, t)[:, each, pick].flatten(1)
-        weight = weight.view(n, k, t)[each, pick]
-    return (best, start[each, pick], stop[each, pick], cells[each, pick]), (index, weight)
+    return best, start[each, pick], stop[each, pick], cells[each, pick]

@@ -1,4 +1,4 @@
-"""What runs on the GPU, in Triton: `search_kernel` finds paths, `spread_kernel` writes their gradient.
+"""What runs on the GPU, in Triton: `search_kernel` finds the paths.
 
 One program searches one item at a time and reads its scores once. Free forms collapse on the way: only the maximum
 over forms of a step enters the recurrence, so a program keeps one plane of states. The neighbourhood maximum needs the
@@ -66,15 +66,14 @@ def _locate(  # type: ignore[no-untyped-def]
 def search_kernel(  # type: ignore[no-untyped-def]
     volumes, positive, negative, lengths,  # (R, K, T, H, W), (B,), (B, negatives), (B,)
     value, start, stop, cells,  # (items,), (items,), (items,), (items, T, 3)
-    index, weight,  # (2, items, T): where in the volumes a path adds and subtracts; (items, T): 1 on the path, 0 off it
     scratch,  # bytes: two planes of states (H + 2r, W + 2r) for each program, then (T, H * W) moves for each
     items, rows, classes, inner, negatives, steps, stride_row, stride_form, stride_step,
     K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, RADIUS: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803 - powers of two, at least H * W and T
     FIXED: tl.constexpr, DIFFERENCE: tl.constexpr, LISTED: tl.constexpr, NEGATE: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr, TAPED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Find the best path of every item that falls to this program, and, for the tape, where its cells lie."""
+    """Find the best path of every item that falls to this program."""
     SIZE: tl.constexpr = H * W  # noqa: N806
     WINDOW: tl.constexpr = 2 * RADIUS + 1  # noqa: N806
     PITCH: tl.constexpr = W + 2 * RADIUS  # noqa: N806
@@ -161,40 +160,8 @@ def search_kernel(  # type: ignore[no-untyped-def]
         tl.store(out, tl.where(along, chosen, -1).to(tl.int64), mask=exists)
         tl.store(out + 1, tl.where(along, path // W, -1).to(tl.int64), mask=exists)
         tl.store(out + 2, tl.where(along, path % W, -1).to(tl.int64), mask=exists)
-        if TAPED:
-            size = (wide + steps) * (K * SIZE)
-            flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
-            tl.store(index + (wide + item) * steps + time, plus * size + flat, mask=exists)
-            if DIFFERENCE:
-                tl.store(index + (wide + items + item) * steps + time, minus * size + flat, mask=exists)
-            tl.store(weight + (wide + item) * steps + time, along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)
         tl.store(start + item, tl.where(found, tl.min(tl.where(along, time, STEPS), 0), 0).to(tl.int64))
         tl.store(stop + item, tl.where(found, last + 1, 0).to(tl.int64))
         tl.debug_barrier()  # the next item's moves must not overtake this one's walk back
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def spread_kernel(  # type: ignore[no-untyped-def]
-    weight, stride, cells, positive, negative, dense, rows, classes, inner, negatives, steps,
-    K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803
-    DIFFERENCE: tl.constexpr, LISTED: tl.constexpr,  # noqa: N803
-):  # fmt: skip
-    """Add weight[n] at the cells of path n; items of a difference may meet in one volume, so these add atomically."""
-    item = tl.program_id(0).to(tl.int64)
-    _, plus, minus, _ = _locate(item, positive, negative, rows, classes, inner, negatives, DIFFERENCE, LISTED)
-    time = tl.arange(0, STEPS)
-    path = cells + (item * steps + time) * 3
-    form = tl.load(path, mask=time < steps, other=-1)
-    row = tl.load(path + 1, mask=time < steps, other=0)
-    col = tl.load(path + 2, mask=time < steps, other=0)
-    inside = form >= 0
-    offset = ((form * steps + time) * H + row) * W + col
-    size = (item * 0 + steps) * (K * H * W)
-    share = tl.zeros([STEPS], dense.dtype.element_ty) + tl.load(weight + item * stride).to(dense.dtype.element_ty)
-    if DIFFERENCE:
-        tl.atomic_add(dense + plus * size + offset, share, mask=inside, sem="relaxed")
-        tl.atomic_add(dense + minus * size + offset, -share, mask=inside, sem="relaxed")
-    else:
-        tl.store(dense + item * size + offset, share, mask=inside)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import nn
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, shape_of
-from whytube.subpath.job import Job
-from whytube.subpath.operator import search
+from whytube.subpath.operator import Job, search
 
 FORMS = ("free", "fixed")
 MAX_RADIUS = 3
@@ -31,6 +30,14 @@ class Subpath(NamedTuple):
     start: torch.Tensor
     stop: torch.Tensor
     cells: torch.Tensor
+
+
+class Settings(TypedDict, total=False):
+    """What may be said to every search; `max_subpath` tells what they mean and which values they have if left out."""
+
+    radius: int
+    forms: str
+    lengths: torch.Tensor | None
 
 
 def max_subpath(
@@ -56,24 +63,16 @@ def max_subpath(
     >>> path.cells.tolist()
     [[-1, -1, -1], [0, 0, 2], [0, 1, 2], [-1, -1, -1]]
     """
-    return _search(scores, radius, forms, lengths, maximum=True)
+    return _search(scores, maximum=True, radius=radius, forms=forms, lengths=lengths)
 
 
-def min_subpath(
-    scores: torch.Tensor, *, radius: int = 1, forms: str = "free", lengths: torch.Tensor | None = None
-) -> Subpath:
+def min_subpath(scores: torch.Tensor, **settings: Unpack[Settings]) -> Subpath:
     """Find the path with the smallest sum: `max_subpath` with the sign turned, and +inf for a forbidden cell."""
-    return _search(scores, radius, forms, lengths, maximum=False)
+    return _search(scores, maximum=False, **settings)
 
 
 def max_subpath_difference(
-    m: torch.Tensor,
-    positive: torch.Tensor,
-    negative: torch.Tensor | None = None,
-    *,
-    radius: int = 1,
-    forms: str = "free",
-    lengths: torch.Tensor | None = None,
+    m: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor | None = None, **settings: Unpack[Settings]
 ) -> Subpath:
     """Find the best path of `m[b, positive[b]] - m[b, negative[b, n]]` for many negatives, without storing differences.
 
@@ -81,40 +80,24 @@ def max_subpath_difference(
         m: (B, C, ..., K, T, H, W), a score volume per class and whatever stands between (attributes).
         positive: (B,) class indices.
         negative: (B, N) class indices; by default all C - 1 classes but the positive one, in ascending order.
-        radius: as for `max_subpath`.
-        forms: as for `max_subpath`.
-        lengths: (B,) time steps of each item.
+        settings: `radius` and `forms` as for `max_subpath`; `lengths` (B,) are the time steps of each item.
 
     Infinite scores have no difference, and are errors here; use `lengths` for padding.
 
     Returns a Subpath whose batch is (B, N, ...). The gradient reaches `m` with + on the positive's cells and - on the
     negative's.
     """
-    return _search_difference(m, positive, negative, radius, forms, lengths, maximum=True)
+    return _search_difference(m, positive, negative, maximum=True, **settings)
 
 
 def min_subpath_difference(
-    m: torch.Tensor,
-    positive: torch.Tensor,
-    negative: torch.Tensor | None = None,
-    *,
-    radius: int = 1,
-    forms: str = "free",
-    lengths: torch.Tensor | None = None,
+    m: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor | None = None, **settings: Unpack[Settings]
 ) -> Subpath:
     """Find the path with the smallest sum of `m[positive] - m[negative]` (the paper's training loss, eq. 7)."""
-    return _search_difference(m, positive, negative, radius, forms, lengths, maximum=False)
+    return _search_difference(m, positive, negative, maximum=False, **settings)
 
 
-def top_subpaths(
-    scores: torch.Tensor,
-    k: int,
-    *,
-    gap: int = 0,
-    radius: int = 1,
-    forms: str = "free",
-    lengths: torch.Tensor | None = None,
-) -> Subpath:
+def top_subpaths(scores: torch.Tensor, k: int, *, gap: int = 0, **settings: Unpack[Settings]) -> Subpath:
     """Find k disjoint paths, best first: each is the best path that keeps clear of those before it.
 
     Two paths are disjoint when they are never within `gap` rows and columns of each other at the same time step, in any
@@ -122,14 +105,14 @@ def top_subpaths(
     """
     check_int(k, "k", 1)
     check_int(gap, "gap", 0)
-    _check_scores(scores, radius, forms)
+    check_tensor(scores, "scores", "(..., K, T, H, W)", min_ndim=4)
     work = scores.detach().clone()
     height, width = scores.shape[-2:]
     rows = torch.arange(height, device=scores.device)[:, None]
     cols = torch.arange(width, device=scores.device)
     found = []
     for _ in range(k):
-        path = max_subpath(work, radius=radius, forms=forms, lengths=lengths)
+        path = max_subpath(work, **settings)
         row, col = path.cells[..., 1, None, None], path.cells[..., 2, None, None]  # (..., T, 1, 1)
         taken = (row >= 0) & ((rows - row).abs() <= gap) & ((cols - col).abs() <= gap)
         work.masked_fill_(taken.unsqueeze(-4), -torch.inf)
@@ -194,7 +177,9 @@ def _check_lengths(lengths: torch.Tensor, batch: torch.Size, device: torch.devic
     return lengths.to(device=device, dtype=torch.long)
 
 
-def _search(scores: torch.Tensor, radius: int, forms: str, lengths: torch.Tensor | None, *, maximum: bool) -> Subpath:
+def _search(
+    scores: torch.Tensor, *, maximum: bool, radius: int = 1, forms: str = "free", lengths: torch.Tensor | None = None
+) -> Subpath:
     _check_scores(scores, radius, forms)
     batch = scores.shape[:-4]
     if lengths is not None:
@@ -211,11 +196,11 @@ def _search_difference(
     m: torch.Tensor,
     positive: torch.Tensor,
     negative: torch.Tensor | None,
-    radius: int,
-    forms: str,
-    lengths: torch.Tensor | None,
     *,
     maximum: bool,
+    radius: int = 1,
+    forms: str = "free",
+    lengths: torch.Tensor | None = None,
 ) -> Subpath:
     _check_scores(m, radius, forms, name="m")
     items, classes, *between = m.shape[:-4]

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 
 if TYPE_CHECKING:
-    from whytube.subpath.job import Job
+    from whytube.subpath.operator import Job
 
 Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """value (N,), start (N,), stop (N,), cells (N, T, 3)."""
@@ -40,7 +40,8 @@ def compose(scores: torch.Tensor, *, radius: int = 1, fixed: bool = False) -> to
 
 def search(job: Job) -> Found:
     """Find the best path of every item."""
-    plus, minus, lengths = job.rows()
+    plus, minus = job.rows()
+    lengths = job.item_lengths()
     volumes, radius = job.volumes, job.radius
     scores = volumes if plus is None else volumes[plus]
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
