@@ -11,7 +11,7 @@ import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, fail
 from whytube.classifiers.base import evaluating
-from whytube.errors import ArgumentError, Code
+from whytube.errors import ArgumentError
 from whytube.explanation import Explanation
 from whytube.models.find import load_model
 from whytube.reason import Evidence, Reason
@@ -159,9 +159,7 @@ def _classes(
     ranked = logits.argsort(descending=True).tolist()
     if why is None and why_not is not None and index(why_not) == ranked[0]:
         raise ArgumentError(
-            Code("why_not"),
-            f" is {why_not!r}, the predicted class: ask about another, or name a class A with ",
-            Code("why"),
+            f"`why_not` is {why_not!r}, the predicted class: ask about another, or name a class A with `why`"
         )
     positive = ranked[0] if why is None else index(why)
     others = [c for c in ranked if c != positive]

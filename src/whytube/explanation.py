@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whytube.checks import check_finite, check_int, check_probability, fail
-from whytube.errors import ArgumentError, Code, ExplanationError
+from whytube.errors import ArgumentError, ExplanationError
 from whytube.files import write_whole
 from whytube.reason import Reason
 
@@ -152,7 +152,7 @@ class Explanation:
         target = Path(path)
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
-            raise ExplanationError(f"{target} exists already. Choose another name, or pass ", Code("overwrite=True"))
+            raise ExplanationError(f"{target} exists already. Choose another name, or pass `overwrite=True`")
         return write_whole(target, text, error=ExplanationError)
 
     @classmethod
