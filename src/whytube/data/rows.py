@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from whytube import checks
-from whytube.errors import Code, DataError
+from whytube.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -96,8 +96,7 @@ class Problems:
             return
         message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:shown])])
         if len(errors) > shown:
-            more = f"{message}\n  ... and {len(errors) - shown} more; "
-            raise DataError(more, Code("check_dataset"), " lists them all")
+            message += f"\n  ... and {len(errors) - shown} more; `whytube data check` lists them all"
         raise DataError(message)
 
     def _shown(self, file: Path) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from whytube.checks import fail
-from whytube.errors import ArgumentError, Code
+from whytube.errors import ArgumentError
 
 
 class Job(NamedTuple):
@@ -60,19 +60,18 @@ class Job(NamedTuple):
         if (seen < np.inf).all() if self.maximum else (seen > -np.inf).all():
             return
         self.check_indices()
-        name = Code("scores" if self.positive is None else "m")  # as the layer's callers know it
+        name = "`scores`" if self.positive is None else "`m`"  # as the layer's callers know it
         sign, other = ("+", "-") if self.maximum else ("-", "+")
         # A difference of infinities may be NaN, so that only a volume of its own has cells to forbid.
         forbid = f". A cell that no path may enter is {other}inf" if self.positive is None else ""
         nans = value.isnan().nonzero().flatten()
         if len(nans):
             raise ArgumentError(
-                name,
-                f" must not contain NaN: {len(nans)} of {len(value)} items do, the first is item {int(nans[0])}"
+                f"{name} must not contain NaN: {len(nans)} of {len(value)} items do, the first is item {int(nans[0])}"
                 f"{forbid}. Look for a diverged model or 0/0 upstream",
             )
         first = int((~value.isfinite()).nonzero()[0])
-        raise ArgumentError(name, f" must not contain {sign}inf: item {first} does, or its path sum overflows{forbid}")
+        raise ArgumentError(f"{name} must not contain {sign}inf: item {first} does, or its path sum overflows{forbid}")
 
     def check_indices(self) -> None:
         """Fail on classes and lengths that do not exist."""
