@@ -36,7 +36,7 @@ _LATER = {
     "Explainer": "whytube.explainer.explainer",
     "Explanation": "whytube.explanation",
     "MaxSubpathPool": "whytube.subpath",
-    "Reason": "whytube.reason",
+    "Reason": "whytube.explanation",
     "Subpath": "whytube.subpath",
     "Tube": "whytube.tubes",
     "explain": "whytube.explaining",

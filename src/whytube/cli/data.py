@@ -101,9 +101,9 @@ def ucf101_24(
 @importing.command("olympic-sports")
 def olympic_sports(
     videos: Videos,
-    out: Out,
     train: Annotated[Path, typer.Option(help="Text file, one class/name per line.")],
     test: Annotated[Path, typer.Option(help="Text file, one class/name per line.")],
+    out: Out,
     val: Val = 0.0,
     relative: Relative = False,
     as_json: Json = False,

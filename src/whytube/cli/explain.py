@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import (
-    Device,
-    Json,
-    ModelName,
-    Overwrite,
-    console,
-    errors,
-    find_device,
-    print_json,
-    require_new,
-)
+from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, find_device, print_json, require_new
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,7 +23,7 @@ if TYPE_CHECKING:
 
 def explain(
     video: Annotated[Path, typer.Argument(help="A video file, a folder of frames, or a .seq.")],
-    model: ModelName = "demo",
+    model: Model = "demo",
     why: Annotated[str | None, typer.Option("--why", help="Class A; by default the predicted one.")] = None,
     why_not: Annotated[
         str | None, typer.Option("--why-not", "--not", help="Class B; by default the runner-up.")

@@ -15,7 +15,7 @@ from whytube.cli.options import (
     Data,
     Device,
     Json,
-    ModelName,
+    Model,
     Overwrite,
     Seed,
     console,
@@ -189,7 +189,7 @@ def train_explainer(
 
 
 def evaluate(
-    model: ModelName = "demo",
+    model: Model = "demo",
     data: Data = "world",
     count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
     negatives: Annotated[

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
-ModelName = Annotated[
+Model = Annotated[
     str,
     typer.Option(
         "--model", "-m", help="Name of a shipped model, a folder with its two files, or FILE.py:NAME of yours."
