@@ -165,7 +165,7 @@ def test_errors_name_file_line_and_remedy(folder, name):
 
 def test_only_the_first_few_problems_are_raised(folder):
     write(folder, "boxes.csv", BOXES + "dunk/a,jumping,3,9,1,4,2\n" * 30)
-    with pytest.raises(DataError, match=r"and 25 more; `check_dataset` lists them all") as caught:
+    with pytest.raises(DataError, match=r"and 25 more; `whytube data check` lists them all") as caught:
         read_dataset(folder)
     assert str(caught.value).count("boxes.csv:") == 5
 

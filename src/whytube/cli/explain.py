@@ -56,7 +56,8 @@ def explain(
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
 
-    from whytube import explaining
+    from whytube.explaining import explain as explain_one
+    from whytube.explaining import explain_all
     from whytube.models import load_model
 
     imported = time.perf_counter()
@@ -64,9 +65,9 @@ def explain(
     explainer = load_model(model, device=find_device(device))
     loaded = time.perf_counter()
     if every:
-        explanations = explaining.explain_all(video, explainer, why=why, k=k, salvage=salvage)
+        explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
     else:
-        explanations = (explaining.explain(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),)
+        explanations = (explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),)
     explained = time.perf_counter()
     if save is not None:
         explanations[0].save(save, overwrite=overwrite)
