@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from whytube.checks import check_choice, check_int, check_tensor, find_name, unknown_name
-from whytube.errors import ArgumentError, Code, WhytubeError
+from whytube.errors import ArgumentError, WhytubeError
 
 
 def test_one_wording():
@@ -35,13 +35,6 @@ def test_names_may_be_written_otherwise_where_that_leaves_one_choice():
     for name in ("RUN", "climb stair"):
         with pytest.raises(ArgumentError, match="unknown class"):
             find_name("class", name, known)
-
-
-def test_code_in_a_message_can_be_written_otherwise():
-    error = WhytubeError("it is cut off. Pass ", Code("salvage=True"), " to use it")
-    assert str(error) == "it is cut off. Pass `salvage=True` to use it"
-    assert error.say(str.upper) == "it is cut off. Pass SALVAGE=TRUE to use it"
-    assert str(WhytubeError("plain {text}")) == "plain {text}"
 
 
 def test_errors_are_one_tree():

@@ -7,17 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
+import typer
 
 import whytube
-from benchmarks import decode, subpath, train
 from layout_files import make_dataset
-from studies.page import read_results, results_page
 from video_files import make_seq
-from whytube.cli.options import find_classifier, find_model
+from whytube.cli import app
 from whytube.data.world import World
 from whytube.errors import WhytubeError
 from whytube.explanation import Explanation
+from whytube.models import load_model
 from whytube.video import read_clip, write_video
 
 ROOT = Path(__file__).parent.parent
@@ -35,21 +34,41 @@ def clip(tmp_path_factory) -> Path:
     return write_video(path, World(size=128).batch("test", [3]).clips[0], 8.0)
 
 
+def commands(command=None, *words):
+    """Yield every command, with the words that call it."""
+    command = command or typer.main.get_command(app)
+    if not hasattr(command, "commands"):
+        yield command, words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, *words, name)
+
+
 def test_version_and_help():
     assert run("--version").stdout.strip() == f"whytube {whytube.__version__}"
-    for words in (
-        "explain",
-        "demo",
-        "report",
-        "evaluate",
-        "train classifier",
-        "train explainer",
-        "data export",
-        "data import jhmdb",
-    ):
-        result = run(*words.split(), "--help")
+    for _, words in commands():
+        result = run(*words, "--help")
         assert result.returncode == 0
         assert "Example" in result.stdout
+        assert " --json  " in result.stdout, "every command can print its result as JSON"
+
+
+def test_flags_have_one_name_and_take_no_value():
+    for command, words in commands():
+        flags = {param.name: param for param in command.params if getattr(param, "is_flag", False)}
+        assert flags["as_json"].opts == ["--json"], words
+        assert not any(flag.secondary_opts for flag in flags.values()), words
+
+
+def test_help_answers_without_torch_and_numpy():
+    script = (
+        "import sys; from whytube.cli import main; sys.argv = ['whytube', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: print('loaded', *sorted(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = result.stdout.partition("loaded ")[2].split()
+    assert "whytube.cli" in loaded
+    assert not {"torch", "numpy"} & set(loaded)
 
 
 def test_explain_prints_a_sentence_and_its_evidence(clip):
@@ -59,8 +78,9 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     assert "→" in result.stdout
     assert "only the 24 dances" in result.stderr
     stages = [line.split("  ")[0].strip() for line in result.stderr.splitlines()[2:]]
-    expected = ["load model", "read video", "classify", "search", "verify", "other", "write and print", "total"]
-    assert [stage for stage in stages if stage != "start and imports"] == expected
+    assert stages == (
+        ["import", "load model", "read video", "classify", "search", "verify", "other", "write and print", "total"]
+    )
 
 
 def test_explain_against_every_other_class(clip):
@@ -70,7 +90,7 @@ def test_explain_against_every_other_class(clip):
     assert len({one["negative"] for one in found}) == len(found) == 23
     refused = run("explain", clip, "--all", "--not", "waltz")
     assert refused.returncode == 2
-    assert "leave out --not" in refused.stderr
+    assert "leave out --why-not" in refused.stderr
 
 
 def test_explain_as_json_saves_and_draws(clip, tmp_path):
@@ -87,12 +107,12 @@ def test_explain_as_json_saves_and_draws(clip, tmp_path):
     assert max(max(box) for box in reason["tube"]["boxes"]) <= 128
     assert Explanation.load(saved).negative == "waltz"
     assert read_clip(overlay).frames.shape[1] == 16
-    report, listed = tmp_path / "report.html", tmp_path / "report.json"
+    report = tmp_path / "report.html"
     words = ("report", tmp_path, "--results", ROOT / "results" / "world.json", "--out", report)
-    result = run(*words, "--json", listed)
+    result = run(*words, "--json")
     assert result.returncode == 0, result.stderr
     assert "waltz" in report.read_text()
-    said = json.loads(listed.read_text())
+    said = json.loads(result.stdout)
     assert [e["sentence"] for e in said["explanations"]] == [answer["sentence"]]
     assert run("report", saved, *words[2:]).returncode == 2, "the page is there"
     assert run("report", saved, *words[2:], "--overwrite").returncode == 0
@@ -107,38 +127,39 @@ def test_a_wrong_input_ends_the_process_with_its_message_and_2(clip):
 
 def test_the_world_as_files_is_data_like_any_other(tmp_path):
     data, model = tmp_path / "world", tmp_path / "model"
-    result = run("data", "export", "--out", data, "--count", 48, "--size", 64, "--json", tmp_path / "made.json")
+    result = run("data", "export", "--out", data, "--count", 48, "--size", 64, "--json")
     assert result.returncode == 0, result.stderr
     assert result.stderr == "", "a bar leaves nothing in a log"
-    assert json.loads((tmp_path / "made.json").read_text())["count"] == 48
-    checked = run("data", "check", data)
+    assert json.loads(result.stdout)["count"] == 48
+    checked = run("data", "check", data, "--json")
     assert checked.returncode == 0, checked.stdout
+    assert json.loads(checked.stdout)["ok"]
     words = ("--data", data, "--out", model, "--device", "cpu")
-    result = run("train", "classifier", *words, "--clips", 16, "--test", 4, "--json", tmp_path / "fit.json")
+    result = run("train", "classifier", *words, "--clips", 16, "--test", 4, "--report", tmp_path / "fit.json", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads((tmp_path / "fit.json").read_text())["history"]["records"]
+    assert json.loads(result.stdout) == json.loads((tmp_path / "fit.json").read_text())
     result = run("train", "explainer", *words, "--clips", 30, "--objective", "two-sided")
     assert result.returncode == 0, result.stderr
     out = tmp_path / "results.json"
     words = ("--model", model, "--data", data, "--count", 2, "--negatives", 2, "--peers", "centre,random-tube")
-    result = run("evaluate", *words, "--fills", "mean", "--device", "cpu", "--json", out)
+    result = run("evaluate", *words, "--fills", "mean", "--device", "cpu", "--out", out, "--json")
     assert result.returncode == 0, result.stderr
     found = json.loads(out.read_text())
+    assert json.loads(result.stdout) == found
     assert set(found["methods"]) == {"two-sided", "centre", "random-tube"}
     assert 0 <= found["methods"]["centre"]["negative_class_accuracy"]["top3"] <= 1
     permuted = tmp_path / "permuted"
     words = ("--classifier", model / "classifier.safetensors", "--data", data, "--out", permuted, "--device", "cpu")
-    result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--json", tmp_path / "permuted.json")
+    result = run(
+        "train", "explainer", *words, "--clips", 30, "--permuted-table", "--report", tmp_path / "permuted.json"
+    )
     assert result.returncode == 0, result.stderr
     words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
-    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--json", out, "--overwrite")
+    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--out", out, "--overwrite")
     assert result.returncode == 0, result.stderr
     assert set(json.loads(out.read_text())["methods"]) == {"two-sided", "permuted", "centre"}
-    pooled, curves = tmp_path / "pooled.json", tmp_path / "curves.json"
-    assert run("results", "pool", out, out, "--json", pooled).returncode == 0
-    assert json.loads(pooled.read_text())["provenance"]["seed"] == [0, 0]
-    assert run("results", "curves", f"permuted={tmp_path / 'permuted.json'}", "--json", curves).returncode == 0
-    assert json.loads(curves.read_text())["provenance"]["permuted"]["table"] == "permuted"
+    assert json.loads((tmp_path / "permuted.json").read_text())["provenance"]["table"] == "permuted"
 
 
 def test_a_public_data_set_is_indexed_where_it_lies(tmp_path):
@@ -148,62 +169,15 @@ def test_a_public_data_set_is_indexed_where_it_lies(tmp_path):
         make_seq(tmp_path / f"olympic/{name}.seq", 3)
         (tmp_path / f"{split}.txt").write_text(f"{name}\n")
     words = ("data", "import", "olympic-sports", "olympic", "--train", "train.txt", "--test", "test.txt", "--relative")
-    result = run(*words, "--out", "index", "--json", "made.json", cwd=tmp_path)
+    result = run(*words, "--out", "index", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "index: 2 videos (1 train, 1 test)" in result.stdout
-    assert json.loads((tmp_path / "made.json").read_text())["videos"] == {"train": 1, "val": 0, "test": 1}
+    result = run(*words, "--out", "again", "--json", cwd=tmp_path)
+    assert json.loads(result.stdout)["videos"] == {"train": 1, "val": 0, "test": 1}
     assert run("data", "check", "index", cwd=tmp_path).returncode == 0
     again = run(*words, "--out", "index", cwd=tmp_path)
     assert again.returncode == 2
     assert "not an empty folder" in again.stderr
-
-
-@pytest.mark.parametrize(("name", "module"), [("subpath", subpath), ("train", train)])
-def test_bench_prints_a_table_and_writes_json(name, module, tmp_path):
-    out = tmp_path / "deep" / "bench.json"
-    result = run("bench", name, "--quick", "--device", "cpu", "--json", out)
-    assert result.returncode == 0, result.stderr
-    report = json.loads(out.read_text())
-    assert result.stdout.strip() == module.table(report).strip()
-    assert report["provenance"]["versions"]["whytube"] == whytube.__version__
-
-
-def test_bench_decode_reads_the_video_it_is_given(clip, tmp_path):
-    result = run("bench", "decode", clip, "--json", tmp_path / "decode.json")
-    assert result.returncode == 0, result.stderr
-    report = json.loads((tmp_path / "decode.json").read_text())
-    assert report["video"] == {"frames": 16, "size": [128, 128]}
-    assert result.stdout.strip() == decode.table(report).strip()
-
-
-@pytest.mark.parametrize(
-    ("page", "name", "module"),
-    [
-        ("subpath", "subpath-h200", subpath),
-        ("subpath", "subpath-cpu", subpath),
-        ("training", "train-h200", train),
-        ("training", "train-cpu", train),
-    ],
-)
-def test_documented_tables_come_from_results(page, name, module):
-    report = json.loads((ROOT / "results" / f"{name}.json").read_text())
-    assert module.table(report) in (ROOT / "docs" / f"{page}.md").read_text()
-
-
-def test_results_refuse_what_is_none(tmp_path):
-    (tmp_path / "other.json").write_text("{}")
-    for words, message in (
-        (("pool", tmp_path / "other.json"), "it holds no 'methods'"),
-        (("curves", tmp_path / "other.json"), "expected TITLE=FILE"),
-        (("page", tmp_path / "empty", "--out", tmp_path / "page.md"), "there is no .json file"),
-    ):
-        result = run("results", *words)
-        assert result.returncode == 2
-        assert message in result.stderr.replace("\n", " ")
-
-
-def test_the_results_page_is_generated():
-    assert (ROOT / "docs" / "results.md").read_text() == results_page(read_results(ROOT / "results"))
 
 
 OWN = """
@@ -237,7 +211,7 @@ def test_explain_with_a_network_of_ones_own(clip, tmp_path, name):
 
 def test_a_classifier_may_come_from_ones_own_explainer(tmp_path):
     (tmp_path / "mine.py").write_text('import whytube\n\nmade = whytube.load_model("demo")\n')
-    found = find_classifier(f"{tmp_path / 'mine.py'}:made", torch.device("cpu"))
+    found = load_model(f"{tmp_path / 'mine.py'}:made", device="cpu").classifier
     assert not found.training
     assert found.classes == World().classes
 
@@ -251,7 +225,7 @@ def test_words_are_learnt_for_a_network_of_ones_own_and_measured(tmp_path):
     result = run("train", "explainer", "--classifier", mine, *words, "--clips", 30, "--out", run_dir)
     assert result.returncode == 0, result.stderr
     words += ("--model", mine, "--with", run_dir / "explainer.safetensors", "--negatives", 2, "--count", 0)
-    result = run("evaluate", *words, "--json", tmp_path / "found.json")
+    result = run("evaluate", *words, "--out", tmp_path / "found.json")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "found.json").read_text())
     assert {"grad-cam-regions", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
@@ -271,5 +245,5 @@ def test_words_are_learnt_for_a_network_of_ones_own_and_measured(tmp_path):
 def test_files_that_give_no_network(tmp_path, name, message):
     (tmp_path / "mine.py").write_text(OWN)
     with pytest.raises(WhytubeError) as error:
-        find_model(str(tmp_path / name), torch.device("cpu"))
+        load_model(str(tmp_path / name), device="cpu")
     assert message in str(error.value)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whytube.cli import main
+from whytube.cli import _with_options, main
 from whytube.data.world import World
 from whytube.video import write_video
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory) -> Path:
         (("explain", "dance.mp4", "-k", "0"), "error: -k must be an integer of at least 1"),
         (
             ("explain", "dance.mp4", "--not", "Tango", "--why", "tango"),
-            "error: --not must be another class than 'tango'",
+            "error: --why-not must be another class than 'tango'",
         ),
         (("explain", "dance.mp4", "--not", "quickstep"), "or name a class A with --why"),
         (("explain", "cut.mp4"), "or pass --salvage to use the frames that decode"),
@@ -48,7 +48,6 @@ def folder(tmp_path_factory) -> Path:
         ),
         (("explain", "dance.mp4", "--save", "empty"), "it is a folder"),
         (("evaluate", "--data", "wrong"), "4 more; `whytube data check` lists them all"),
-        (("results", "page", "empty", "--out", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("report", "--out", "new.html"), "there is nothing to report"),
         (("report", "empty", "--out", "new.html"), "holds no explanations (.json)"),
         (("report", "--results", "results.json", "--out", "dance.mp4"), "exists: choose another name"),
@@ -59,14 +58,13 @@ def folder(tmp_path_factory) -> Path:
             "classifier.safetensors exists: choose another name, go on with --resume",
         ),
         (("explain", "dance.mp4", "--overlay", "why.gif"), "--overlay writes an .mp4"),
-        (("bench", "train", "--quick", "--json", "dance.mp4"), "ends in .json"),
+        (("evaluate", "--out", "dance.mp4"), "dance.mp4 exists: choose another name"),
+        (("train", "classifier", "--out", "new", "--report", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("evaluate", "--data", "empty"), "empty"),
         (("data", "check", "nowhere"), "nowhere"),
         (("train", "classifier", "--out", "empty", "--recipe", "dem"), "Did you mean 'demo'?"),
         (("train", "explainer", "--out", "empty", "--classifier", "junk.mp4"), "junk.mp4"),
-        (("bench", "subpath", "--device", "gpu9"), "unknown device 'gpu9'"),
-        (("bench", "decode", "junk.mp4"), "junk.mp4"),
-        (("bench", "decode", "empty"), "empty"),
+        (("explain", "dance.mp4", "--device", "gpu9"), "unknown device 'gpu9'"),
     ],
 )
 def test_bad_input_is_named_and_nothing_is_written(words, message, folder, monkeypatch, capsys):
@@ -80,3 +78,13 @@ def test_bad_input_is_named_and_nothing_is_written(words, message, folder, monke
     assert end.value.code == 2, said
     assert message in said.err + said.out
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_parameters_in_messages_become_the_options_of_the_command():
+    message = (
+        "it is cut off. Pass `salvage=True`, `k`, `model=demo` or `why_not`; `radius=2`, `whytube data check` stay"
+    )
+    expected = "it is cut off. Pass --salvage, -k, --model demo or --why-not; `radius=2`, `whytube data check` stay"
+    assert _with_options(message, ["explain", "clip.mp4"]) == expected
+    assert _with_options("`salvage=True` and `lr`", ["train", "classifier"]) == "`salvage=True` and --lr"
+    assert _with_options("plain {text}", ["explain"]) == "plain {text}"

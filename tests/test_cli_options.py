@@ -3,11 +3,10 @@
 import sys
 
 import pytest
-import torch
 
 from whytube.classifiers.base import VideoClassifier
-from whytube.cli.options import find_model
 from whytube.errors import ModelError
+from whytube.models import load_model
 
 OWN = """
 from __future__ import annotations
@@ -48,19 +47,19 @@ def write(tmp_path, monkeypatch):
 
 
 def test_a_file_may_have_dataclasses_with_postponed_annotations(write):
-    found = find_model(write("own_network.py", OWN), torch.device("cpu"))
-    assert isinstance(found, VideoClassifier)
-    assert found.classes == ("jump", "run")
+    found = load_model(write("own_network.py", OWN), device="cpu")
+    assert isinstance(found.classifier, VideoClassifier)
+    assert found.classifier.classes == ("jump", "run")
 
 
 def test_a_file_that_fails_leaves_no_module(write):
     with pytest.raises(ModelError, match="failed with ZeroDivisionError"):
-        find_model(write("broken_network.py", "half = 1\nrest = 1 / 0\n"), torch.device("cpu"))
+        load_model(write("broken_network.py", "half = 1\nrest = 1 / 0\n"), device="cpu")
     assert not any("broken_network" in name for name in sys.modules)
 
 
 def test_a_file_does_not_take_the_place_of_a_module_of_its_name(write):
     import random
 
-    find_model(write("random.py", OWN), torch.device("cpu"))
+    load_model(write("random.py", OWN), device="cpu")
     assert sys.modules["random"] is random

@@ -4,19 +4,25 @@ import whytube
 
 NAMES = {
     "ArgumentError",
+    "Clip",
     "Explainer",
     "Explanation",
     "MaxSubpathPool",
+    "Reason",
     "Subpath",
+    "Tube",
     "WhytubeError",
+    "__version__",
     "explain",
     "explain_all",
+    "fit_explainer",
     "load_model",
     "max_subpath",
     "max_subpath_difference",
     "min_subpath",
     "min_subpath_difference",
     "path_sum",
+    "read_dataset",
     "top_subpaths",
     "wrap",
 }
@@ -26,3 +32,7 @@ def test_exported_names():
     assert set(whytube.__all__) == NAMES
     assert all(getattr(whytube, name) is not None for name in NAMES)
     assert not hasattr(whytube, "no_such_name")
+
+
+def test_dir_shows_the_public_names_alone():
+    assert {name for name in dir(whytube) if not name.startswith("__")} == NAMES - {"__version__"}

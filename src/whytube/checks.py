@@ -6,17 +6,17 @@ import difflib
 import math
 from typing import TYPE_CHECKING
 
-import torch
-
-from whytube.errors import ArgumentError, Code
+from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    import torch
+
 
 def fail(name: str, expected: str, got: object) -> ArgumentError:
     """Build (not raise) the error for argument `name`."""
-    return ArgumentError(Code(name), f" must be {expected}, got {got}")
+    return ArgumentError(f"`{name}` must be {expected}, got {got}")
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -28,6 +28,8 @@ def check_tensor(
     tensor: object, name: str, shape: str, *, ndim: int | None = None, min_ndim: int = 0, floating: bool = True
 ) -> torch.Tensor:
     """Require a tensor with `ndim` (or at least `min_ndim`) dimensions; `shape` is how the message writes them."""
+    import torch  # here, so that the command line can check its options without it
+
     if not isinstance(tensor, torch.Tensor):
         raise fail(name, f"a tensor of shape {shape}", type(tensor).__name__)
     if (ndim is not None and tensor.ndim != ndim) or tensor.ndim < min_ndim:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whytube.checks import unknown_name
-from whytube.errors import ArgumentError, Code
+from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from whytube.training.recipe import Recipe
@@ -70,7 +70,7 @@ def read_changes(texts: list[str] | None, **options: Any) -> dict[str, Any]:
         if not equals or not name:
             raise ArgumentError(f"--set takes NAME=VALUE, got {text!r}")
         if name in options:
-            raise ArgumentError("--set changes what has no option of its own: give ", Code(name), f" instead of {text}")
+            raise ArgumentError(f"--set changes what has no option of its own: give `{name}` instead of {text}")
         try:
             changes[name] = json.loads(value)
         except ValueError:

@@ -14,14 +14,16 @@ from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
     Device,
-    JsonFile,
+    Json,
+    Model,
     Overwrite,
-    OwnModel,
     Seed,
     console,
     errors,
     find_device,
     open_source,
+    print_json,
+    print_result,
     progress_bar,
     require_new,
     training_bar,
@@ -40,11 +42,15 @@ if TYPE_CHECKING:
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option(help="Folder for weights, history and the state to resume from.")]
-Resume = Annotated[bool, typer.Option(help="Go on from the state in --out.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the state in --out.")]
 Clips = Annotated[int | None, typer.Option(help="How many clips to show in all; by default the recipe's.")]
 Distinct = Annotated[int | None, typer.Option(help="How many different clips to keep; by default the recipe's.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by default the recipe's.")]
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard/.")]
+History = Annotated[
+    Path | None,
+    typer.Option("--report", help="Also write the history of the run and what it reached to this file (JSON)."),
+]
 
 
 @train.command("classifier")
@@ -52,23 +58,24 @@ def train_classifier(
     out: Out,
     data: Data = "world",
     preset: Annotated[str, typer.Option(help="Architecture: c3d-resnet, c3d-resnet-small, i3d.")] = "c3d-resnet-small",
+    pretrained: Annotated[
+        str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
+    ] = None,
+    fc_layers: Annotated[int | None, typer.Option(help="Of a c3d-resnet: 1 to 3, as in the paper's study.")] = None,
     recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, scratch.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
-    fc_layers: Annotated[int | None, typer.Option(help="Of a c3d-resnet: 1 to 3, as in the paper's study.")] = None,
-    pretrained: Annotated[
-        str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
-    ] = None,
     changes: Changes = None,
+    config: Config = None,
     half: Annotated[bool, typer.Option("--half", help="Store filters as float16, at half the size.")] = False,
     test: Annotated[int, typer.Option(help="Clips of the test split to judge it on; 0 for all.")] = 480,
     device: Device = "auto",
     seed: Seed = 0,
     resume: Resume = False,
     tensorboard: Curves = False,
-    config: Config = None,
-    json_file: JsonFile = None,
+    report: History = None,
+    as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Train a classifier.
@@ -81,7 +88,7 @@ def train_classifier(
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
-    require_new(json_file, overwrite=overwrite)
+    require_new(report, overwrite=overwrite)
     _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
     asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed, fc_layers=fc_layers)
     where, (how, settings) = find_device(device), changed(find_recipe(recipe), asked)
@@ -103,18 +110,13 @@ def train_classifier(
             provenance=origin,
             pretrained=weights_fingerprint(pretrained) if pretrained else None,
         )
-    save = partial(
-        save_classifier,
-        out / "classifier.safetensors",
-        model,
-        provenance=origin,
-        recipe=asdict(how),
-        half=half,
-    )
+    path = out / "classifier.safetensors"
+    save = partial(save_classifier, path, model, provenance=origin, recipe=asdict(how), half=half)
     metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
-    share = 100 * metrics["test accuracy"]
-    console.print(f"{out / 'classifier.safetensors'}: {share:.1f} % of {judged} test clips right")
-    write_json({"classifier": metrics, "history": history.to_dict(), "provenance": origin}, json_file)
+    result = {"classifier": metrics, "history": history.to_dict(), "provenance": origin}
+    write_json(result, report)
+    said = f"{path}: {100 * metrics['test accuracy']:.1f} % of {judged} test clips right"
+    print_result(said, result, as_json=as_json)
 
 
 @train.command("explainer")
@@ -126,20 +128,21 @@ def train_explainer(
     ] = None,
     data: Data = "world",
     objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
+    permuted_table: Annotated[
+        bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
+    ] = False,
     recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
-    permuted_table: Annotated[
-        bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
-    ] = False,
-    changes: Changes = None,
-    device: Device = "auto",
     seed: Seed = 0,
+    changes: Changes = None,
+    config: Config = None,
     resume: Resume = False,
     tensorboard: Curves = False,
-    config: Config = None,
-    json_file: JsonFile = None,
+    device: Device = "auto",
+    report: History = None,
+    as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Train the explainer of a frozen classifier.
@@ -153,7 +156,7 @@ def train_explainer(
     from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
 
-    require_new(json_file, overwrite=overwrite)
+    require_new(report, overwrite=overwrite)
     _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
     asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
     where, (how, others) = find_device(device), changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
@@ -177,12 +180,14 @@ def train_explainer(
             progress=progress,
             provenance=origin,
         )
-    console.print(f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}")
-    write_json({"history": history.to_dict(), "provenance": origin}, json_file)
+    result = {"history": history.to_dict(), "provenance": origin}
+    write_json(result, report)
+    said = f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}"
+    print_result(said, result, as_json=as_json)
 
 
 def evaluate(
-    model: OwnModel = "demo",
+    model: Model = "demo",
     data: Data = "world",
     count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
     negatives: Annotated[
@@ -199,12 +204,15 @@ def evaluate(
     device: Device = "auto",
     seed: Seed = 0,
     config: Config = None,
-    json_file: JsonFile = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the results to this file (JSON).")] = None,
+    as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Measure explanations as in the paper: negative class accuracy, positive drop, concept accuracy.
+    """Measure explanations with the metrics of the paper.
 
-    Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --json results.json`
+    These are negative class accuracy, positive drop and concept accuracy.
+
+    Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --out results.json`
     """
     from whytube.cli.demo import print_results
     from whytube.evaluation.methods import Called, Remembered, make_methods
@@ -212,7 +220,7 @@ def evaluate(
     from whytube.models import load_explainer, load_model
 
     check_int(count, "count", 0)
-    require_new(json_file, overwrite=overwrite)
+    require_new(out, overwrite=overwrite)
     where = find_device(device)
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
@@ -237,8 +245,11 @@ def evaluate(
             progress=progress,
         )
     results = results.with_provenance(model=Path(model).name, data=Path(data).name, config=_name(config))
-    write_json(results.to_dict(), json_file)
-    print_results(results, console)
+    write_json(results.to_dict(), out)
+    if as_json:
+        print_json(results.to_dict())
+    else:
+        print_results(results, console)
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:

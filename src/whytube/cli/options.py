@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
@@ -18,12 +17,14 @@ from whytube.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import torch
+
     from whytube.data.source import Source
     from whytube.training.history import Record
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
-OwnModel = Annotated[
+Model = Annotated[
     str,
     typer.Option(
         "--model", "-m", help="Name of a shipped model, a folder with its two files, or FILE.py:NAME of yours."
@@ -31,11 +32,7 @@ OwnModel = Annotated[
 ]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
-
-JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", help="Also write the result to this file.", callback=lambda path: _ends_in_json(path)),
-]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout, and nothing else there.")]
 
 console = Console()
 errors = Console(stderr=True)
@@ -43,6 +40,8 @@ errors = Console(stderr=True)
 
 def find_device(name: str) -> torch.device:
     """Turn a name into a device that is there."""
+    import torch
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -80,21 +79,28 @@ def require_new(*paths: Path | None, overwrite: bool, also: str = "") -> None:
             raise ArgumentError(f"{path} exists: choose another name{also}, or give --overwrite to replace it")
 
 
-def _ends_in_json(path: Path | None) -> Path | None:
-    if path is not None and path.suffix != ".json":
-        raise ArgumentError(f"--json writes a file that ends in .json, got {path.name}")
-    return path
-
-
-def write_json(report: Mapping[str, Any], path: Path | None) -> None:
-    """Write the result of a command, where that was asked for."""
+def write_json(result: Mapping[str, Any], path: Path | None) -> None:
+    """Write the result of a command to a file, where that was asked for; its folder is made."""
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
-    write_whole(path, json.dumps(report, indent=1, allow_nan=False) + "\n", error=ArgumentError)
+    write_whole(path, json.dumps(result, indent=1, allow_nan=False) + "\n", error=ArgumentError)
+
+
+def print_json(result: Any) -> None:
+    """Print a result as `--json` promises."""
+    typer.echo(json.dumps(result, indent=1, allow_nan=False))
+
+
+def print_result(text: str, result: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a result in words, or as JSON."""
+    if as_json:
+        print_json(result)
+    else:
+        typer.echo(text)
 
 
 @contextlib.contextmanager

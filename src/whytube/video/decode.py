@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whytube.errors import Code, VideoError
+from whytube.errors import VideoError
 from whytube.video.clip import VideoInfo
 from whytube.video.packets import PacketTable, frame_rate, is_untimed, read_packets
 from whytube.video.picture import EndedEarlyError, Shot, displayed_size, orientation, reason
@@ -183,9 +183,8 @@ class ContainerSource:
 
     def _damaged(self, what: str) -> VideoError:
         return VideoError(
-            f"{self.path} is damaged: {what}. Expected a whole video; fetch it again, or pass ",
-            Code("salvage=True"),
-            " to use the frames that decode",
+            f"{self.path} is damaged: {what}. Expected a whole video; fetch it again, or pass `salvage=True` "
+            "to use the frames that decode",
         )
 
     @cached_property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whytube.errors import Code, VideoError
+from whytube.errors import VideoError
 from whytube.video.clip import VideoInfo
 from whytube.video.picture import ASSUMED_FPS, EndedEarlyError, Shot, displayed_size, orientation, reason
 
@@ -70,7 +70,7 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
 
 
 def _damaged(name: str, how: str) -> VideoError:
-    return VideoError(f"{name} is damaged: {how}. Pass ", Code("salvage=True"), " to leave such frames out")
+    return VideoError(f"{name} is damaged: {how}. Pass `salvage=True` to leave such frames out")
 
 
 def natural_key(name: str) -> list[tuple[int, int | str]]:
