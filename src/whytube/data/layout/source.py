@@ -15,7 +15,6 @@ import torch
 
 from whytube import checks
 from whytube.video import read_clip
-from whytube.video.clip import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +85,7 @@ class FolderSource:
     ) -> None:
         self.dataset = dataset
         self.frames = checks.check_int(frames, "frames", 1)
-        self.size = check_size(size, "size")
+        self.size = checks.check_size(size)
         self.bridge = checks.check_int(bridge, "bridge", 0)
         self.workers = checks.check_int(workers, "workers", 1)
         # Filled and never emptied: over a set that does not fit, dropping the oldest would miss every time.
