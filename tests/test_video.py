@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from video_files import make_seq, make_video, number, numbers, picture
+from video_files import encode_image, make_seq, make_video, number, numbers, picture
 from whytube.errors import ArgumentError, VideoError
-from whytube.video import Clip, iter_windows, measure_decode, probe, read_clip, sample_indices, write_video
+from whytube.video import Clip, iter_windows, probe, read_clip, sample_indices, write_video
+from whytube.video import read as reading
 from whytube.video.decode import ContainerSource
 
 
@@ -41,6 +42,7 @@ class TestClip:
 
     def test_good(self):
         assert self.good().indices.dtype == np.int64
+        assert (self.good().fps, self.good().duration) == (None, None)
 
     @pytest.mark.parametrize(
         "changes",
@@ -56,6 +58,8 @@ class TestClip:
             {"times": np.array([0, np.inf])},
             {"size": (0, 4)},
             {"size": 4},
+            {"fps": float("nan")},
+            {"duration": "long"},
         ],
     )
     def test_nonsense_is_refused(self, changes):
@@ -216,21 +220,57 @@ class TestProbe:
         assert info.source == str(plain)
 
 
+class TestRateAndLength:
+    """A clip says of its source what `probe` says, without a second look at the file."""
+
+    def check(self, path, **settings):
+        info = probe(path, **settings)
+        clips = [read_clip(path, frames=3, **settings), *iter_windows(path, frames=4, **settings)]
+        assert {(clip.fps, clip.duration) for clip in clips} == {(info.fps, info.duration)}
+
+    @pytest.mark.parametrize(
+        ("name", "settings"),
+        [
+            ("plain.mp4", {}),
+            ("fast.mkv", {"rate": 60, "pts": [0, 1, 2, 10, 11, 30, 31, 32]}),
+            ("old.avi", {"codec": "mpeg4", "rate": 10}),
+            ("late.ts", {"codec": "mpeg4", "pts": range(50, 58)}),
+            ("bare.h264", {"container": "h264"}),
+            ("web.webm", {"codec": "libvpx"}),
+            ("trim.mp4", {"pts": range(-3, 5), "avoid_negative_ts": "disabled"}),
+        ],
+    )
+    def test_of_files(self, tmp_path, name, settings):
+        self.check(make_video(tmp_path / name, 8, **settings))
+
+    def test_of_pictures(self, tmp_path):
+        self.check(make_seq(tmp_path / "a.seq", 6))
+        folder = tmp_path / "frames"
+        folder.mkdir()
+        for index in range(5):
+            (folder / f"{index}.png").write_bytes(encode_image(picture(index)))
+        self.check(folder)
+        (folder / "4.png").write_bytes(b"damaged")
+        self.check(folder, salvage=True)
+
+    def test_of_a_damaged_file(self, tmp_path):
+        path = make_video(tmp_path / "cut.mkv", 100)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
+        self.check(path, salvage=True)
+
+    def test_takes_no_more_openings(self, plain, monkeypatch):
+        opened = []
+        real = ContainerSource._opened
+        monkeypatch.setattr(ContainerSource, "_opened", lambda self: opened.append(self) or real(self))
+        assert read_clip(plain, frames=3).duration == pytest.approx(0.8)
+        assert len(opened) == 2, "once to count, once to decode"
+
+
 def test_pyav_missing_is_said(plain, monkeypatch):
+    monkeypatch.setattr(reading, "stands_in", lambda: False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(VideoError, match=r"pip install av"):
         read_clip(plain)
-
-
-def test_measure_decode_reports_rates(plain):
-    rates = measure_decode(plain, repeats=1)
-    assert rates["frames"] == 20
-    assert all(value > 0 for value in rates.values())
-
-
-def test_measure_decode_wants_a_video_file(tmp_path):
-    with pytest.raises(VideoError, match=r"is no video file, which PyAV's own loop could read"):
-        measure_decode(make_seq(tmp_path / "clip.seq", 3))
 
 
 def test_pictures_tell_their_number():

@@ -90,7 +90,7 @@ class TestSeq:
     def test_truncated(self, tmp_path):
         path = make_seq(tmp_path / "cut.seq", 6)
         path.write_bytes(path.read_bytes()[:-400])
-        with pytest.raises(VideoError, match=r"announces 6 frames and holds 5.*salvage=True"):
+        with pytest.raises(VideoError, match=r"announces 6 frames and holds 5.*`salvage=True`"):
             read_clip(path)
         assert numbers(read_clip(path, frames=5, salvage=True)) == list(range(5))
 

@@ -1,4 +1,4 @@
-"""Videos that are separate pictures: a folder of frames, or a .seq file."""
+"""Reads videos that are stored as separate pictures: a folder of frames, or a .seq file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whytube.errors import VideoError
-from whytube.video.clip import VideoInfo
-from whytube.video.picture import ASSUMED_FPS, EndedEarlyError, Shot, displayed_size, orientation, reason
+from whytube.video.clip import ASSUMED_FPS, EndedEarlyError, Shot, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +50,7 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
 
     if data[:2] == b"\xff\xd8":
         codec = "mjpeg"
-        # The decoder fills a cut-off image with grey in silence: its end marker must follow its last scan.
+        # The decoder fills a cut-off image with grey and reports nothing, so the end marker is looked for.
         if data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda"):
             raise _damaged(name, "it is cut off")
     elif data[:8] == b"\x89PNG\r\n\x1a\n":
@@ -80,7 +79,7 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
 
 
 class PictureSource:
-    """Pictures that can be fetched one by one."""
+    """Pictures that can be read one by one."""
 
     def __init__(self, path: Path, entries: Sequence[Entry], *, fps: float, salvage: bool) -> None:
         self.path = path
@@ -93,24 +92,17 @@ class PictureSource:
         """Number of pictures."""
         return len(self._good)
 
+    @property
+    def duration(self) -> float:
+        """Seconds from the first picture to the end of the last."""
+        return self._good[-1].time + 1.0 / self.fps
+
     def read(self, wanted: Sequence[int]) -> Iterator[Shot]:
         """Decode just the wanted pictures."""
         for index in wanted:
             if index >= self.count:
                 raise EndedEarlyError(self.count)
             yield Shot(index, self._good[index].time, self._good[index].load())
-
-    def info(self) -> VideoInfo:
-        """Describe the pictures; decodes the first."""
-        first = self._good[0].load()
-        return VideoInfo(
-            source=str(self.path),
-            frames=self.count,
-            fps=self.fps,
-            size=displayed_size(first),
-            duration=self._good[-1].time + 1.0 / self.fps,
-            rotation=90 * orientation(first)[0],
-        )
 
     @cached_property
     def _good(self) -> Sequence[Entry]:
@@ -130,7 +122,7 @@ def _decodes(entry: Entry) -> bool:
 
 
 def open_folder(path: Path, *, salvage: bool = False) -> PictureSource:
-    """Take a folder's .jpg and .png files as frames in natural order; with no rate told, 25 per second."""
+    """Open a folder whose .jpg and .png files are the frames, in natural order, at 25 per second."""
     images = (p for p in path.iterdir() if p.suffix.lower() in FRAME_SUFFIXES and p.is_file())
     files = sorted((p for p in images if not p.name.startswith(".")), key=lambda p: natural_key(p.name))
     if not files:
@@ -157,7 +149,7 @@ def open_seq(path: Path, *, salvage: bool = False) -> PictureSource:
     if (len(spans) < promised or not spans) and not salvage:
         raise VideoError(
             f"{path} is damaged: it announces {promised} frames and holds {len(spans)}. Fetch it again, "
-            "or pass salvage=True to use the frames that are there"
+            "or pass `salvage=True` to use the frames that are there"
         )
     steps = [after - before for before, after in itertools.pairwise(stamps)]
     if steps and min(steps) > 0:

@@ -1,13 +1,11 @@
-"""Clips through OpenCV, for machines that have it and not PyAV (GPU images often do): video files only.
+"""Reads video files through OpenCV, on machines that have it and not PyAV (GPU images often do).
 
-OpenCV passes over damage in silence and knows no time stamps to rely on; where PyAV is installed it is not used.
+OpenCV does not report damage and its time stamps are not reliable. Where PyAV is installed, PyAV is used.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +13,7 @@ import numpy as np
 import torch
 
 from whytube.errors import VideoError
-from whytube.video.clip import Clip, VideoInfo, sample_indices
-from whytube.video.picture import ASSUMED_FPS
+from whytube.video.clip import ASSUMED_FPS, Clip, VideoInfo, sample_indices
 
 if TYPE_CHECKING:
     import os
@@ -25,19 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@cache
-def stands_in() -> bool:
-    """Whether OpenCV is here and PyAV is not."""
-    if importlib.util.find_spec("av") is not None:
-        return False
+def is_installed() -> bool:
+    """Whether OpenCV can be imported."""
     try:
-        import cv2  # noqa: F401 (while a thread imports it, others cannot ask for its spec)
+        import cv2  # noqa: F401 (asking for its spec fails while another thread imports it)
     except ImportError:
         return False
     return True
 
 
-def read_clip_opencv(
+def read_clip(
     path: str | os.PathLike[str], *, frames: int, size: tuple[int, int] | None, sampling: str, stride: int
 ) -> Clip:
     """Read a clip as `read_clip` does; the whole file is decoded, times are frame number over frame rate."""
@@ -66,11 +60,13 @@ def read_clip_opencv(
         times=indices / fps,
         size=(int(own[0]), int(own[1])),
         source=str(path),
+        fps=fps,
+        duration=len(pictures) / fps,
     )
 
 
-def probe_opencv(path: str | os.PathLike[str]) -> VideoInfo:
-    """Describe a video as `probe` does; its frames are counted by decoding them, as the count in files may be wrong."""
+def probe(path: str | os.PathLike[str]) -> VideoInfo:
+    """Describe a video as `probe` does. Frames are counted by decoding them, as the count in a file may be wrong."""
     import cv2
 
     with _opened(path) as (capture, picture, fps):
@@ -90,7 +86,7 @@ def probe_opencv(path: str | os.PathLike[str]) -> VideoInfo:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, NDArray[np.uint8], float]]:
-    """Give OpenCV's reader of a file, its first picture (H, W, 3) in BGR, which was read, and its frames per second."""
+    """Open a file: OpenCV's reader, the first picture (H, W, 3) in BGR, already read, and frames per second."""
     import cv2
 
     place = Path(path)

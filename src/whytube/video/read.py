@@ -1,25 +1,39 @@
-"""Read clips: open whatever the path names, pick frames, convert them on the way."""
+"""Reads clips: opens what the path names, picks frames, and converts them while decoding."""
 
 from __future__ import annotations
 
-import time
+import importlib.util
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from whytube.checks import check_int
+from whytube.checks import check_int, check_size
 from whytube.errors import VideoError
-from whytube.video.clip import Clip, VideoInfo, check_sampling, check_size, sample_indices, window_indices
+from whytube.video import opencv
+from whytube.video.clip import (
+    Clip,
+    EndedEarlyError,
+    Shot,
+    Source,
+    ToRGB,
+    VideoInfo,
+    check_sampling,
+    describe,
+    displayed_size,
+    reason,
+    require_av,
+    sample_indices,
+    window_indices,
+)
 from whytube.video.decode import ContainerSource
 from whytube.video.frames import SEQ_MAGIC, open_folder, open_seq
-from whytube.video.opencv import probe_opencv, read_clip_opencv, stands_in
-from whytube.video.picture import EndedEarlyError, Shot, Source, ToRGB, displayed_size, reason, require_av
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,10 +55,10 @@ def read_clip(
     salvage: use what decodes of a damaged file, instead of a VideoError; indices then count the frames that decode.
     """
     check_sampling(frames=frames, sampling=sampling, stride=stride)
+    wanted = None if size is None else check_size(size)
     if stands_in():
-        wanted = None if size is None else check_size(size, "size")
-        return read_clip_opencv(path, frames=frames, size=wanted, sampling=sampling, stride=stride)
-    source, convert = _open(path, salvage=salvage), ToRGB(None if size is None else check_size(size, "size"))
+        return opencv.read_clip(path, frames=frames, size=wanted, sampling=sampling, stride=stride)
+    source, convert = _open(path, salvage=salvage), ToRGB(wanted)
     total = source.count
     while True:
         indices = sample_indices(total, frames=frames, sampling=sampling, stride=stride)
@@ -53,7 +67,7 @@ def read_clip(
         except EndedEarlyError as error:
             total = error.frames
         else:
-            return _clip(held, indices, str(path))
+            return _clip(source, held, indices, str(path))
 
 
 def iter_windows(
@@ -65,15 +79,16 @@ def iter_windows(
     size: tuple[int, int] | None = None,
     salvage: bool = False,
 ) -> Iterator[Clip]:
-    """Slide a window of `frames` frames, `stride` apart, over a video in steps of `hop` frames (default: its reach).
+    """Yield windows of `frames` frames, `stride` apart, over the whole video.
 
-    Holds one window's frames at a time. Windows start at 0, hop, 2 hop, ... until one reaches the end; there the last
-    frame is repeated. `size` and `salvage` as in `read_clip`; damage is found on the way, after earlier windows.
+    They start at frames 0, hop, 2 hop, ... until one reaches the end; past the end the last frame is repeated.
+    hop: by default frames * stride, so that windows do not overlap.
+    size, salvage: as in `read_clip`. Only one window is held in memory; damage is found while reading, not at the call.
     """
     check_int(frames, "frames", 1)
     check_int(stride, "stride", 1)
     hop = frames * stride if hop is None else check_int(hop, "hop", 1)
-    source, convert = _open(path, salvage=salvage), ToRGB(None if size is None else check_size(size, "size"))
+    source, convert = _open(path, salvage=salvage), ToRGB(None if size is None else check_size(size))
     windows = window_indices(source.count, frames=frames, stride=stride, hop=hop)
     return _slide(source, windows, convert, str(path))
 
@@ -93,7 +108,7 @@ def _slide(source: Source, windows: Sequence[NDArray[np.int64]], convert: ToRGB,
             ended = True
         if not held:
             return
-        yield _clip(held, np.minimum(indices, max(held)), name)
+        yield _clip(source, held, np.minimum(indices, max(held)), name)
         if ended:
             return
 
@@ -101,50 +116,14 @@ def _slide(source: Source, windows: Sequence[NDArray[np.int64]], convert: ToRGB,
 def probe(path: str | os.PathLike[str], *, salvage: bool = False) -> VideoInfo:
     """Describe a video: frames, rate, displayed size, duration, rotation. PyAV decodes no more than one frame."""
     if stands_in():
-        return probe_opencv(path)
-    return _open(path, salvage=salvage).info()
+        return opencv.probe(path)
+    return describe(_open(path, salvage=salvage), str(Path(path)))
 
 
-def measure_decode(path: str | os.PathLike[str], *, repeats: int = 5) -> dict[str, float]:
-    """Compare reading a video file with PyAV's bare threaded loop on it: frames decoded per second, best of `repeats`.
-
-    raw: PyAV, every frame decoded and dropped. raw_rgb: PyAV, every frame to an RGB array by `to_ndarray`.
-    decode: every frame through this package's decoder, counting included. clip: `read_clip` of 16 frames of 112 x 112.
-    windows: `iter_windows`, every frame a part of a float clip of 112 x 112. decode_ratio, clip_ratio: over raw.
-    """
-    source = _open(path, salvage=False)
-    if not isinstance(source, ContainerSource):
-        raise VideoError(
-            f"{path} is no video file, which PyAV's own loop could read. Give an .mp4, .avi, .mkv or the like"
-        )
-    total = source.count
-    reached = int(sample_indices(total, frames=16)[-1]) + 1
-    work: dict[str, tuple[int, Callable[[], object]]] = {
-        "raw": (total, lambda: _decode_bare(path, rgb=False)),
-        "raw_rgb": (total, lambda: _decode_bare(path, rgb=True)),
-        "decode": (total, lambda: sum(1 for _ in _open(path, salvage=False).read(range(total)))),
-        "clip": (reached, lambda: read_clip(path, size=(112, 112))),
-        "windows": (total, lambda: sum(1 for _ in iter_windows(path, size=(112, 112)))),
-    }
-    rates: dict[str, float] = dict.fromkeys(work, 0.0)
-    for _ in range(check_int(repeats, "repeats", 1)):
-        for name, (count, run) in work.items():
-            start = time.perf_counter()
-            run()
-            rates[name] = max(rates[name], count / (time.perf_counter() - start))
-    ratios = {f"{name}_ratio": rates[name] / rates["raw"] for name in ("decode", "clip")}
-    return {"frames": total, **rates, **ratios}
-
-
-def _decode_bare(path: str | os.PathLike[str], *, rgb: bool) -> None:
-    import av
-
-    with av.open(str(path)) as container:
-        stream = container.streams.video[0]
-        stream.thread_type = "AUTO"
-        for picture in container.decode(stream):
-            if rgb:
-                picture.to_ndarray(format="rgb24")
+@cache
+def stands_in() -> bool:
+    """Whether OpenCV is here and PyAV is not."""
+    return importlib.util.find_spec("av") is None and opencv.is_installed()
 
 
 def _open(path: str | os.PathLike[str], *, salvage: bool) -> Source:
@@ -175,11 +154,11 @@ class _Held:
         self.pixels = convert(shot.picture)
 
 
-def _clip(held: dict[int, _Held], indices: NDArray[np.int64], name: str) -> Clip:
+def _clip(source: Source, held: dict[int, _Held], indices: NDArray[np.int64], name: str) -> Clip:
     """Stack held shots at `indices` into a Clip."""
     first = held[int(indices[0])]
     frames = torch.empty(3, len(indices), *first.pixels.shape[1:])
     for t, index in enumerate(indices.tolist()):
         frames[:, t] = torch.from_numpy(held[index].pixels)
     times = np.array([held[index].time for index in indices.tolist()])
-    return Clip(frames=frames.div_(255.0), indices=indices, times=times, size=first.size, source=name)
+    return Clip(frames.div_(255.0), indices, times, first.size, name, fps=source.fps, duration=source.duration)

@@ -16,7 +16,6 @@ import torch
 from whytube import checks
 from whytube.data.source import PlainBatch
 from whytube.video import read_clip
-from whytube.video.clip import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +82,7 @@ class FolderSource:
     def __post_init__(self) -> None:
         for name, least in (("frames", 1), ("bridge", 0), ("workers", 1), ("cache_bytes", 0)):
             checks.check_int(getattr(self, name), name, least)
-        self.size = check_size(self.size, "size")
+        self.size = checks.check_size(self.size)
         self.classes, self.attribute_names = self.dataset.classes, self.dataset.attribute_names
         self.table = self.dataset.table.clone()
         # Filled and never emptied: over a set that does not fit, dropping the oldest would miss every time.
