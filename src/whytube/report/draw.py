@@ -1,17 +1,27 @@
-"""Draw on frames: (H, W, 3) uint8 RGB arrays, changed in place; coordinates are x, y in pixels and may lie outside."""
+"""Draws on one picture of an overlay: boxes of tubes with labels, the question above, the tubes' times below.
+
+Pictures are RGB images of Pillow, changed in place. Coordinates are x, y in pixels and may lie outside.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from PIL import Image, ImageDraw
 
-from whytube.report.font import ABOVE, HEIGHT, text_mask, text_width
+from whytube.report.font import ABOVE, CAPITAL, fitted, text_picture, text_width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
-    Frame = NDArray[np.uint8]
+    from whytube.explanation import Explanation
+    from whytube.tubes import Tube
 
 
 class Colour(NamedTuple):
@@ -29,11 +39,14 @@ class Colour(NamedTuple):
     @property
     def ink(self) -> Colour:
         """Black or white, whichever is easier to read on this colour (WCAG contrast)."""
-        return BLACK if _luminance(self) > 0.179 else WHITE
+        parts = (v / 255 for v in self)
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else WHITE
 
 
 BLACK, WHITE = Colour(0, 0, 0), Colour(255, 255, 255)
-# One colour per reason, in their order: Okabe and Ito's, told apart by colour-blind people, the brightest first.
+GROUND, QUIET, TRACK = Colour(17, 20, 28), Colour(150, 158, 175), Colour(52, 58, 72)
+# One colour per reason, in their order, brightest first: those of Okabe and Ito, which colour-blind people tell apart.
 PALETTE = (
     Colour(240, 165, 0),
     Colour(86, 180, 233),
@@ -42,90 +55,183 @@ PALETTE = (
     Colour(240, 228, 66),
     Colour(222, 94, 0),
 )
+# Shapes are drawn this many times larger and then averaged, for smooth edges.
+FINE = 4
 
 
 def reason_colour(rank: int) -> Colour:
-    """Colour of the reason at a place in the ranking, from 0; they come again after the last."""
+    """Colour of the reason at a rank from 0; colours repeat after the last."""
     return PALETTE[rank % len(PALETTE)]
 
 
-def draw_box(frame: Frame, box: ArrayLike, colour: Colour, *, thickness: float = 3.0) -> None:
-    """Outline a box x1 y1 x2 y2, with rounded corners, smooth edges and a dark line on either side."""
-    x1, y1, x2, y2 = np.asarray(box, dtype=np.float64).tolist()
-    inset = thickness / 2
-    ring = (x1 + inset, y1 + inset, max(x2 - inset, x1 + inset), max(y2 - inset, y1 + inset))
-    window = _window(frame, (x1 - 3, y1 - 3, x2 + 3, y2 + 3))
-    distance = np.abs(_distance(window, ring, radius=2 * thickness))
-    _blend(frame, window, (thickness / 2 + 1.5 - distance).clip(0, 1) * 0.55, BLACK)
-    _blend(frame, window, (thickness / 2 + 0.5 - distance).clip(0, 1), colour)
+def draw_box(picture: Image.Image, box: Sequence[float], colour: Colour, *, thickness: float = 3.0) -> None:
+    """Outline a box x1 y1 x2 y2 inside its edges, with rounded corners and a dark line on either side."""
+    x1, y1, x2, y2 = box
+    radius = 2.5 * thickness
+    fill_box(picture, (x1 - 1, y1 - 1, x2 + 1, y2 + 1), BLACK, radius=radius + 1, alpha=0.55, thickness=thickness + 2)
+    fill_box(picture, box, colour, radius=radius, thickness=thickness)
 
 
-def fill_box(frame: Frame, box: ArrayLike, colour: Colour, *, radius: float = 0.0, alpha: float = 1.0) -> None:
-    """Fill a box x1 y1 x2 y2 with rounded corners."""
-    corners = tuple(np.asarray(box, dtype=np.float64).tolist())
-    window = _window(frame, corners)
-    _blend(frame, window, (0.5 - _distance(window, corners, radius=radius)).clip(0, 1) * alpha, colour)
+def fill_box(
+    picture: Image.Image,
+    box: Sequence[float],
+    colour: Colour,
+    *,
+    radius: float = 0.0,
+    alpha: float = 1.0,
+    thickness: float = math.inf,
+) -> None:
+    """Fill a box x1 y1 x2 y2 with rounded corners, or only its rim of a thickness."""
+    x1, y1, x2, y2 = box
+    left, top = max(math.floor(x1), 0), max(math.floor(y1), 0)
+    right, bottom = min(math.ceil(x2), picture.width), min(math.ceil(y2), picture.height)
+    if left >= right or top >= bottom:
+        return
+    fine = [round(FINE * v) for v in (x1 - left, y1 - top, x2 - left, y2 - top)]
+    mask = _mask((right - left, bottom - top), tuple(fine), FINE * radius, FINE * thickness, round(255 * alpha))
+    picture.paste(colour, (left, top), mask)
 
 
-def draw_text(frame: Frame, text: str, at: tuple[int, int], colour: Colour, *, scale: int = 2) -> int:
-    """Write a line with its upper left corner at (x, y); return where it ends."""
-    mask = text_mask(text, scale)
-    x, y = at
-    height, width = mask.shape[0], int(mask.shape[1])
-    window = _window(frame, (x, y, x + width, y + height))
-    _blend(frame, window, mask[window.y1 - y : window.y2 - y, window.x1 - x : window.x2 - x], colour)
-    return x + width
+@lru_cache(maxsize=32)
+def _mask(size: tuple[int, int], box: tuple[int, ...], radius: float, thickness: float, level: int) -> Image.Image:
+    """How much a box covers each pixel; `box`, `radius` and `thickness` are in pixels / FINE."""
+    mask = Image.new("L", (FINE * size[0], FINE * size[1]))
+    for inset, value in ((0, level), (thickness, 0)):
+        x1, y1, x2, y2 = box[0] + inset, box[1] + inset, box[2] - inset - 1, box[3] - inset - 1
+        if x1 <= x2 and y1 <= y2:
+            ImageDraw.Draw(mask).rounded_rectangle((x1, y1, x2, y2), max(radius - inset, 0), fill=value)
+    return mask.reduce(FINE)
+
+
+def draw_text(picture: Image.Image, text: str, at: tuple[int, int], colour: Colour, *, scale: int = 2) -> int:
+    """Write a line whose capital letters have their upper left corner at (x, y); return the x where it ends."""
+    line = text_picture(text, colour, scale)
+    picture.paste(line, (at[0], at[1] - (ABOVE - CAPITAL) * scale), line)
+    return at[0] + line.width
 
 
 def chip_size(text: str, scale: int = 2) -> tuple[int, int]:
     """Height and width of a label."""
-    return (HEIGHT + 3) * scale, text_width(text, scale) + 6 * scale
+    return 12 * scale, text_width(text, scale) + 6 * scale
 
 
-def draw_chip(frame: Frame, text: str, at: tuple[int, int], colour: Colour, *, scale: int = 2) -> None:
+def draw_chip(picture: Image.Image, text: str, at: tuple[int, int], colour: Colour, *, scale: int = 2) -> None:
     """Write a label in black or white on a chip of the colour, with its upper left corner at (x, y)."""
     height, width = chip_size(text, scale)
     x, y = at
-    fill_box(frame, (x - 1, y - 1, x + width + 1, y + height + 1), BLACK, radius=2.5 * scale + 1, alpha=0.45)
-    fill_box(frame, (x, y, x + width, y + height), colour, radius=2.5 * scale)
-    draw_text(frame, text, (x + 3 * scale, y + (height - ABOVE * scale) // 2), colour.ink, scale=scale)
+    fill_box(picture, (x - 1, y - 1, x + width + 1, y + height + 1), BLACK, radius=2.5 * scale + 1, alpha=0.45)
+    fill_box(picture, (x, y, x + width, y + height), colour, radius=2.5 * scale)
+    draw_text(picture, text, (x + 3 * scale, y + (height - CAPITAL * scale) // 2), colour.ink, scale=scale)
 
 
-class _Window(NamedTuple):
-    """The part of a frame that a shape may touch, in whole pixels, ends exclusive."""
+@dataclass(frozen=True)
+class Canvas:
+    """Draws one explanation on pictures of `size` (height, width), each a whole frame of the video."""
 
-    x1: int
-    y1: int
-    x2: int
-    y2: int
+    explanation: Explanation
+    size: tuple[int, int]
+
+    @property
+    def text(self) -> int:
+        """Scale of the text, and the unit in pixels of all distances."""
+        return max(2, round(min(self.size) / 240))
+
+    def boxes(self, indices: ArrayLike) -> NDArray[np.float64]:
+        """Boxes of the N reasons at F frames of the video, in pixels of the picture, (N, F, 4); zeros where absent."""
+        wanted = np.asarray(indices, dtype=np.int64)
+        height, width = self.explanation.size
+        scale = np.array([self.size[1] / width, self.size[0] / height] * 2)
+        tubes = [reason.tube for reason in self.explanation.reasons]
+        rows = [boxes_between(tube, wanted, sampled=self.explanation.frames) * scale for tube in tubes]
+        return np.stack(rows) if rows else np.zeros((0, len(wanted), 4))
+
+    def draw_tubes(self, picture: Image.Image, boxes: NDArray[np.float64]) -> None:
+        """Outline the boxes (N, 4) of one frame and label them with their attributes, in place.
+
+        Reasons that the classifier did not confirm get a thin line.
+        """
+        reasons, telling = self.explanation.reasons, self.explanation.telling
+        shown = [i for i, (x1, y1, x2, y2) in enumerate(boxes.tolist()) if x2 > x1 and y2 > y1]
+        for i in reversed(shown):
+            thickness = 1.5 * self.text if reasons[i] in telling else 0.75 * self.text
+            # Boxes in the same place are nested, the best reason's innermost.
+            inner = sum(bool(np.abs(boxes[i] - boxes[j]).max() < 2 * thickness) for j in shown if j < i)
+            outward = inner * (thickness + 1) * np.array([-1, -1, 1, 1])
+            draw_box(picture, (boxes[i] + outward).tolist(), reason_colour(i), thickness=thickness)
+        taken: list[tuple[int, int, int, int]] = []
+        for i in shown:
+            label = fitted(reasons[i].attribute or "region", self.size[1] - 8 * self.text, self.text)
+            taken.append(_place(boxes[i].tolist(), chip_size(label, self.text), self.size, taken))
+            draw_chip(picture, label, taken[-1][:2], reason_colour(i), scale=self.text)
+
+    def framed(
+        self, picture: Image.Image, *, spans: Sequence[tuple[float, float]] = (), now: float | None = None
+    ) -> NDArray[np.uint8]:
+        """Put "A, not B" above a picture, and below it where in the video each tube is; (H, W, 3), H even.
+
+        spans: for each reason the part of the video it covers, as fractions. now: position in the video, in [0, 1].
+        """
+        parts = [self._header(picture.width), picture]
+        if spans:
+            parts.append(self._footer(picture.width, spans, now))
+        sheet = np.concatenate([np.asarray(part) for part in parts])
+        return sheet[: len(sheet) // 2 * 2]
+
+    def _header(self, width: int) -> Image.Image:
+        """Write the question on one line, a little larger than the labels if it fits, or else on two lines."""
+        margin = 4 * self.text
+        a, b = (self.explanation.positive, WHITE), (self.explanation.negative, WHITE)
+        fits = [s for s in (self.text + 1, self.text) if text_width(f"{a[0]}, not {b[0]}", s) <= width - 2 * margin]
+        lines = [[a, (", not ", QUIET), b]] if fits else [[a], [("not ", QUIET), b]]
+        scale = fits[0] if fits else self.text
+        bar = Image.new("RGB", (width, (12 * len(lines) + 3) * scale), GROUND)
+        for row, line in enumerate(lines):
+            x, y = margin, (12 * row + 4) * scale
+            for text, colour in line:
+                x = draw_text(bar, fitted(text, width - margin - x, scale), (x, y), colour, scale=scale)
+        return bar
+
+    def _footer(self, width: int, spans: Sequence[tuple[float, float]], now: float | None) -> Image.Image:
+        """Draw one track per reason, bright where its tube is, and a line that moves along."""
+        unit, margin = self.text, 4 * self.text
+        bar = Image.new("RGB", (width, (3 * len(spans) + 5) * unit), GROUND)
+        length = width - 2 * margin
+        for row, span in enumerate(spans):
+            y = (3 + 3 * row) * unit
+            for (start, end), colour in (((0, 1), TRACK), (span, reason_colour(row))):
+                fill_box(bar, (margin + start * length, y, margin + end * length, y + 2 * unit), colour, radius=unit)
+        if now is not None:
+            x = margin + now * length
+            for half, colour in ((unit, BLACK), (unit / 2, WHITE)):
+                fill_box(bar, (x - half, unit, x + half, bar.height - unit), colour, radius=half)
+        return bar
 
 
-def _window(frame: Frame, box: tuple[float, ...]) -> _Window:
-    height, width = frame.shape[:2]
-    low = np.floor(box[:2]).clip(0, (width, height)).astype(int)
-    high = np.ceil(box[2:]).clip(low, (width, height)).astype(int)
-    return _Window(*low.tolist(), *high.tolist())
+def boxes_between(tube: Tube, wanted: ArrayLike, *, sampled: ArrayLike) -> NDArray[np.float64]:
+    """Boxes (F, 4) of a tube at any frames of the video, of which the classifier saw `sampled`; zeros where absent.
+
+    A frame belongs to the tube if the nearest sampled frame does. Boxes are interpolated, and constant past the ends.
+    """
+    frames = np.asarray(wanted, dtype=np.int64)
+    known = np.unique(np.asarray(sampled, dtype=np.int64)) if np.size(sampled) else tube.frames
+    if not len(tube) or not len(known):
+        return np.zeros((len(frames), 4))
+    nearest = known[np.searchsorted((known[1:] + known[:-1]) / 2, frames)]
+    reach = np.diff(known).max(initial=1) / 2
+    there = np.isin(nearest, tube.frames) & (np.abs(nearest - frames) <= reach)
+    boxes = np.stack([np.interp(frames, tube.frames, column) for column in tube.boxes.T], axis=1)
+    return np.where(there[:, None], boxes, 0.0)
 
 
-def _distance(window: _Window, box: tuple[float, ...], *, radius: float) -> NDArray[np.float64]:
-    """Signed distance of pixel centres to the edge of a rounded box, negative inside."""
-    x1, y1, x2, y2 = box
-    radius = min(radius, (x2 - x1) / 2, (y2 - y1) / 2)
-    x = np.abs(np.arange(window.x1, window.x2) + 0.5 - (x1 + x2) / 2) - (x2 - x1) / 2 + radius
-    y = np.abs(np.arange(window.y1, window.y2)[:, None] + 0.5 - (y1 + y2) / 2) - (y2 - y1) / 2 + radius
-    inside: NDArray[np.float64] = np.maximum(x, y).clip(max=0)
-    distance: NDArray[np.float64] = np.hypot(x.clip(min=0), y.clip(min=0)) + inside - radius
-    return distance
-
-
-def _blend(frame: Frame, window: _Window, coverage: NDArray[np.floating], colour: Colour) -> None:
-    view = frame[window.y1 : window.y2, window.x1 : window.x2]
-    mixed = view + (np.array(colour) - view) * coverage[..., None]
-    view[:] = np.rint(mixed).astype(np.uint8)
-
-
-def _luminance(colour: Colour) -> float:
-    """Relative luminance as WCAG defines it, from 0 (black) to 1 (white)."""
-    parts = np.array(colour) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
+def _place(
+    box: Sequence[float], chip: tuple[int, int], size: tuple[int, int], taken: Sequence[tuple[int, int, int, int]]
+) -> tuple[int, int, int, int]:
+    """Find a place x1 y1 x2 y2 for a label: above its box, below or inside it, and not on another label."""
+    height, width = chip
+    x = min(max(round(box[0]), 0), max(size[1] - width, 0))
+    rows = (box[1] - height - 2, box[3] + 2, box[1] + 4, box[3] - height - 4)
+    tops = [round(row + step * (height + 2)) for step in (0, -1, 1, -2, 2) for row in rows]
+    inside = [y for y in tops if 0 <= y <= size[0] - height] or [0]
+    free = (y for y in inside if all(x + width <= a or c <= x or y + height <= b or d <= y for a, b, c, d in taken))
+    y = next(free, inside[0])
+    return x, y, x + width, y + height

@@ -1,4 +1,4 @@
-"""Overlay videos and pictures: an explanation drawn on the frames it speaks of."""
+"""Draws an explanation on the frames of its video: overlay videos and contact sheets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from torch.nn import functional
+from PIL import Image
 
 from whytube.checks import check_tensor, fail, shape_of
-from whytube.report.canvas import GROUND, Canvas
-from whytube.report.draw import WHITE, draw_text, fill_box
+from whytube.report.draw import GROUND, Canvas, chip_size, draw_chip
 from whytube.video import Clip, iter_windows, probe, write_video
+from whytube.video.encode import rgb_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,18 +23,16 @@ if TYPE_CHECKING:
 
     from whytube.explanation import Explanation
 
-# Pictures with a shorter side than this are enlarged by a whole factor, so that words stay legible beside the boxes;
-# those with a longer side than MOST are made smaller.
+# Frames whose shorter side is below LEAST are enlarged by a whole factor, so that labels stay small beside the boxes.
+# Frames whose longer side is above MOST are made smaller.
 LEAST, MOST = 360, 1280
-# Frames per second of a clip that does not say how fast it is.
-CLIP_FPS = 8.0
-# Frames per second below which a clip is shown faster than it was.
-SLOWEST = 4.0
+# Frames per second of a clip without times, and the least for any clip, which may then play faster than it was.
+CLIP_FPS, SLOWEST = 8.0, 4.0
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """Frames with an explanation drawn on them, made anew in every iteration, and how fast to play them."""
+    """Frames with an explanation drawn on them, drawn again in every iteration, and their rate."""
 
     frames: Callable[[], Iterator[NDArray[np.uint8]]]
     fps: float
@@ -52,11 +50,11 @@ def overlay_video(
     slow: float = 1.0,
     crf: int = 21,
 ) -> Path:
-    """Write an H.264 mp4 of a video with the explanation's tubes and words drawn on it.
+    """Write an H.264 mp4 of a video with the explanation's tubes and attributes drawn on it.
 
-    video: the video file, of which every frame is shown, with boxes interpolated between sampled frames; or the clip
-        that was explained, or its frames (3, T, H, W) in [0, 1], which are the explanation's sampled ones.
-    scale: size of the pictures over that of the video's frames; None makes small ones larger and huge ones smaller.
+    video: the video file: all its frames are shown, with boxes interpolated between the sampled ones. Or the clip that
+        was explained, or its frames (3, T, H, W) in [0, 1].
+    scale: size of the pictures over that of the video's frames; None enlarges small frames and shrinks huge ones.
     slow: how many times slower than the original to play. crf: quality as in `write_video`.
     """
     shown = overlay_frames(video, explanation, scale=scale)
@@ -68,7 +66,7 @@ def overlay_video(
 def overlay_frames(
     video: Clip | torch.Tensor | str | os.PathLike[str], explanation: Explanation, *, scale: float | None = None
 ) -> Overlay:
-    """Draw an explanation on every frame of a video or clip, as `overlay_video` does: iterates (H, W, 3) uint8."""
+    """Draw an explanation on the frames of a video or clip, as `overlay_video` does; yields (H, W, 3) uint8."""
     canvas = Canvas(explanation, picture_size(explanation.size, scale))
     if isinstance(video, (str, os.PathLike)):
         info = probe(video)
@@ -81,17 +79,21 @@ def overlay_frames(
 def contact_sheet(
     video: Clip | torch.Tensor, explanation: Explanation, *, columns: int = 5, scale: float | None = None
 ) -> NDArray[np.uint8]:
-    """Show a clip as one picture (H, W, 3) uint8: `columns` of its frames side by side, with tubes, words and times."""
+    """Show `columns` frames of a clip side by side, with tubes, attributes and times: one picture (H, W, 3) uint8."""
     frames, indices = _sampled(video, explanation)
     canvas = Canvas(explanation, picture_size(explanation.size, scale))
     chosen = np.unique(np.linspace(0, frames.shape[1] - 1, columns).round().astype(int))
-    boxes, gap = canvas.boxes(indices[chosen]), 2 * canvas.text
-    pictures = []
-    for at, picture in enumerate(_resized(frames[:, chosen], canvas.size)):
-        canvas.draw_tubes(picture, boxes[:, at])
-        _stamp(picture, explanation, int(chosen[at]), canvas.text)
-        pictures += [picture, np.full((len(picture), gap, 3), GROUND, dtype=np.uint8)]
-    return canvas.framed(np.concatenate(pictures[:-1], axis=1))
+    boxes, times = canvas.boxes(indices[chosen]), explanation.times
+    height, width = canvas.size
+    step = width + 2 * canvas.text
+    sheet = Image.new("RGB", (len(chosen) * step - 2 * canvas.text, height), GROUND)
+    for column, (at, picture) in enumerate(zip(chosen.tolist(), _resized(frames[:, chosen], canvas.size), strict=True)):
+        canvas.draw_tubes(picture, boxes[:, column])
+        stamp = f"{times[at]:.2f} s" if times is not None else f"frame {indices[at]}"
+        room = chip_size(stamp, canvas.text)
+        draw_chip(picture, stamp, (width - room[1] - 2, height - room[0] - 2), GROUND, scale=canvas.text)
+        sheet.paste(picture, (column * step, 0))
+    return canvas.framed(sheet)
 
 
 def picture_size(size: tuple[int, int], scale: float | None) -> tuple[int, int]:
@@ -105,10 +107,8 @@ def picture_size(size: tuple[int, int], scale: float | None) -> tuple[int, int]:
     return max(2, round(height * scale / 2) * 2), max(2, round(width * scale / 2) * 2)
 
 
-def _drawn(
-    canvas: Canvas, indices: NDArray[np.int64], pictures: Iterator[NDArray[np.uint8]]
-) -> Iterator[NDArray[np.uint8]]:
-    """Draw on the pictures of the given source frames."""
+def _drawn(canvas: Canvas, indices: NDArray[np.int64], pictures: Iterator[Image.Image]) -> Iterator[NDArray[np.uint8]]:
+    """Draw on the pictures of the video's frames at `indices`."""
     boxes = canvas.boxes(indices)
     there = (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
     total = len(indices)
@@ -127,31 +127,20 @@ def _sampled(video: Clip | torch.Tensor, explanation: Explanation) -> tuple[torc
     return frames, indices
 
 
-def _resized(frames: torch.Tensor, size: tuple[int, int]) -> Iterator[NDArray[np.uint8]]:
-    for frame in frames.detach().float().cpu().unbind(1):
-        large = functional.interpolate(frame[None], size, mode="bicubic", antialias=True)[0]
-        yield large.clamp(0, 1).mul(255).round().byte().permute(1, 2, 0).contiguous().numpy()
+def _resized(frames: torch.Tensor, size: tuple[int, int]) -> Iterator[Image.Image]:
+    """Pictures of frames (3, T, H, W) in [0, 1], at another size."""
+    for pixels in rgb_arrays(frames):
+        yield Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], Image.Resampling.BICUBIC)
 
 
-def _read(path: str | os.PathLike[str], size: tuple[int, int]) -> Iterator[NDArray[np.uint8]]:
+def _read(path: str | os.PathLike[str], size: tuple[int, int]) -> Iterator[Image.Image]:
     for window in iter_windows(path, frames=1, size=size):
-        yield window.frames[:, 0].mul(255).round().byte().permute(1, 2, 0).contiguous().numpy()
+        yield from _resized(window.frames, size)
 
 
 def _clip_rate(explanation: Explanation) -> float:
-    """Frames per second at which sampled frames keep the video's own pace, unless that would be a slide show."""
+    """Frames per second at which sampled frames play as fast as the video did, at least SLOWEST."""
     times = explanation.times
     if times is None or len(times) < 2 or times[-1] <= times[0]:
         return CLIP_FPS
     return min(max((len(times) - 1) / (times[-1] - times[0]), SLOWEST), 60.0)
-
-
-def _stamp(picture: NDArray[np.uint8], explanation: Explanation, at: int, scale: int) -> None:
-    """Write the time, or the frame's number, into the lower right corner."""
-    times = explanation.times
-    text = f"{times[at]:.2f} s" if times is not None else f"frame {explanation.frames[at]}"
-    width = 5 * scale * len(text)
-    height = len(picture)
-    right = picture.shape[1]
-    fill_box(picture, (right - width - 4 * scale, height - 13 * scale, right, height), GROUND, radius=0, alpha=0.6)
-    draw_text(picture, text, (right - width, height - 10 * scale), WHITE, scale=scale)
