@@ -210,6 +210,9 @@ def search(job: Job) -> Found:
     steps = along.squeeze(0) if job.positive is None else torch.sub(*along.unbind())  # (N, T)
     total = torch.where(cells[:, :, 0] >= 0, steps, 0).sum(1)
     # The kernel's value, to the bit, with the gradient of the gathered sum, whose last bits may differ.
+    if eager:
+        total.detach().copy_(value)  # half a millisecond less on a GPU's host than three more nodes on the tape
+        return total, start, stop, cells
     return value + (total - total.detach()), start, stop, cells
 
 
