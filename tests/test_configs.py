@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import typer
-from whytube.weights.catalogue import PULLABLE
 
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
 from whytube.evaluation.methods import CONTROLS, METHODS
 from whytube.explainer.objective import OBJECTIVES
-from whytube.models.presets import PRESETS, build_classifier
+from whytube.models import PRESETS, build_classifier, read_card
+from whytube.models.files import shipped_names
 from whytube.training.explainer import EXPLAINER_RECIPES
 from whytube.training.recipe import RECIPES
 
@@ -54,8 +54,9 @@ def check_names(name, options):
 def check_network(options):
     assert options["preset"] in PRESETS
     recipe, settings = changed(RECIPES[options["recipe"]], read_changes(options["changes"]))
-    pulled = PULLABLE.get(options["pretrained"])
-    model = build_classifier(pulled.architecture if pulled else options["preset"], ["a", "b"], **settings)
+    shipped = options["pretrained"] in shipped_names()
+    network = read_card(options["pretrained"]).architecture if shipped else options["preset"]
+    model = build_classifier(network, ["a", "b"], **settings)
     if recipe.freeze:
         model.freeze_below(recipe.freeze)
         assert any(not weight.requires_grad for weight in model.parameters())

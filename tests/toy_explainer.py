@@ -4,9 +4,9 @@ import torch
 
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
-from whytube.explainer.explainer import Explainer, build_scores
+from whytube.explainer.explainer import Explainer
 from whytube.explainer.forms import Forms
-from whytube.explainer.scores import Scores
+from whytube.explainer.scores import Scores, build_scores
 
 GRIDS = ((3, 4, 6), (3, 2, 3))
 CHANNELS = (3, 2)

@@ -47,6 +47,13 @@ def check_int(value: object, name: str, low: int, high: int | None = None) -> in
     return value
 
 
+def check_size(size: object, name: str = "size") -> tuple[int, int]:
+    """Require (height, width), two integers of at least 1."""
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise fail(name, "(height, width)", repr(size))
+    return check_int(size[0], f"{name}[0]", 1), check_int(size[1], f"{name}[1]", 1)
+
+
 def check_finite(value: object, name: str) -> float:
     """Require a number that is neither NaN nor infinite."""
     try:

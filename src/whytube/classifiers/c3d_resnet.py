@@ -15,16 +15,13 @@ four, after their relu.
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import Features, VideoClassifier
-from whytube.classifiers.folding import fold_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,6 +67,7 @@ class C3DResNet(VideoClassifier):
     """
 
     architecture = "c3d-resnet"
+    foldable = True
 
     def __init__(
         self,
@@ -113,14 +111,6 @@ class C3DResNet(VideoClassifier):
             "stem_stride": self.stem_stride,
             "pools": list(self.pools),
         }
-
-    def for_inference(self) -> C3DResNet:
-        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
-        fast = copy.deepcopy(self).eval()
-        pairs: list[tuple[nn.Module, str, str]] = [(fast, "stem", "norm")]
-        pairs += [(block, f"conv{i}", f"norm{i}") for block in fast.blocks for i in (1, 2)]
-        fold_norms(pairs)
-        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
 
     def features(self, clips: Tensor) -> Features:
         """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C), maps (B, 256, T, H/8, W/8) and (B, 512, T, H/16, W/16)."""

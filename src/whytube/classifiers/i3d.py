@@ -13,7 +13,6 @@ h(x) is the output of Mixed_4f (832 channels, stride 16) and of Mixed_5c (1024 c
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +22,6 @@ from torch.nn import functional
 
 from whytube.checks import check_choice, fail
 from whytube.classifiers.base import Features, VideoClassifier
-from whytube.classifiers.folding import fold_norms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +134,7 @@ class I3D(VideoClassifier):
     """
 
     architecture = "i3d"
+    foldable = True
 
     def __init__(
         self,
@@ -210,12 +209,6 @@ class I3D(VideoClassifier):
         for name in self.frozen:
             self.stages[name].eval()
         return self
-
-    def for_inference(self) -> I3D:
-        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
-        fast = copy.deepcopy(self).eval()
-        fold_norms([(unit, "conv", "norm") for unit in fast.modules() if isinstance(unit, Unit)])
-        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
 
     def _stride(self, stride: Triple) -> Triple:
         return stride if self.temporal_strides == "kinetics" else (1, *stride[1:])

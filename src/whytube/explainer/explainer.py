@@ -9,7 +9,6 @@ import torch
 
 from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
-from whytube.explainer.forms import Forms
 from whytube.explainer.objective import find_objective
 from whytube.explainer.scores import Scores
 from whytube.search.question import Question, Regions, listed, padded
@@ -149,15 +148,6 @@ class Explainer:
         of_a = table[question.positive][:, None]
         only = of_a & ~table[question.negative]
         return torch.where(only.any(-1, keepdim=True), only, of_a)
-
-
-def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
-    """Build untrained scores that fit a classifier's maps."""
-    shapes = classifier.map_shapes()
-    forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
 
 
 def _stacked(parts: list[Regions]) -> Regions:

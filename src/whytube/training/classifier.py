@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept
 from whytube.errors import ModelError
-from whytube.models.classifier_file import save_classifier
+from whytube.models import save_classifier
 from whytube.training.augment import (
     crop_randomly,
     erase_randomly,

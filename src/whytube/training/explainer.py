@@ -13,9 +13,10 @@ import torch
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.explainer import Explainer, build_scores
+from whytube.explainer.explainer import Explainer
 from whytube.explainer.objective import find_objective, loss_terms
-from whytube.models.explainer_file import fingerprint, save_explainer
+from whytube.explainer.scores import build_scores
+from whytube.models import fingerprint, save_explainer
 from whytube.training.classifier import batch_indices
 from whytube.training.history import History, Record
 from whytube.training.recipe import Recipe

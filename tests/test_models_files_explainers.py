@@ -6,8 +6,7 @@ import torch
 from toy_explainer import tiny_classifier, tiny_explainer
 from toy_source import Tints
 from whytube.errors import ModelError
-from whytube.models import save_classifier
-from whytube.models.explainer_file import KIND, load_explainer, save_explainer
+from whytube.models import load_explainer, save_classifier, save_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
 
 
@@ -35,12 +34,12 @@ def test_a_loaded_explainer_answers_the_same(explainer, path):
     question = explainer.question(Tints().batch("test", range(2)).clips)
     first, second = explainer(question, 2), loaded(question, 2)
     assert torch.equal(first.boxes, second.boxes)
-    assert torch.equal(first.attributes, second.attributes)
+    assert torch.equal(first.attribute_ids, second.attribute_ids)
     assert torch.equal(first.scores, second.scores)
 
 
 def test_the_header_tells_how_it_came_about(path):
-    header = read_header(path, kind=KIND)
+    header = read_header(path, kind="explainer")
     assert header["provenance"] == {"data": "tints"}
     assert header["metrics"] == {"loss": 1.5}
     assert header["objective"] == "two-sided"
@@ -48,10 +47,10 @@ def test_the_header_tells_how_it_came_about(path):
 
 
 def test_a_file_from_before_recipes_were_kept_is_read(explainer, path):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     del header["recipe"]
-    save_tensors(path, tensors, header, kind=KIND)
-    assert load_explainer(path, explainer.classifier).attributes == explainer.attribute_names
+    save_tensors(path, tensors, header, kind="explainer")
+    assert load_explainer(path, explainer.classifier).attribute_names == explainer.attribute_names
 
 
 def test_another_classifier_is_refused(path):
@@ -65,9 +64,9 @@ def test_another_classifier_is_refused(path):
 
 
 def test_scores_that_do_not_fit_the_maps_are_refused(path):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     del header["classifier"]  # as files had it before there were fingerprints
-    save_tensors(path, tensors, header, kind=KIND)
+    save_tensors(path, tensors, header, kind="explainer")
     wide = tiny_classifier().__class__(Tints.classes, width=1 / 8, frames=2, size=(16, 16))
     with pytest.raises(ModelError, match="it does not fit the classifier's maps"):
         load_explainer(path, wide)
@@ -104,10 +103,10 @@ def test_a_pickle_is_not_opened(explainer, tmp_path):
     ],
 )
 def test_damaged_headers_are_said_to_be(explainer, path, change, message):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     header |= change
     if header["classes"] == "missing":
         del header["classes"]
-    save_tensors(path, tensors, header, kind=KIND)
+    save_tensors(path, tensors, header, kind="explainer")
     with pytest.raises(ModelError, match=message):
         load_explainer(path, explainer.classifier)
