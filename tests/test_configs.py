@@ -82,13 +82,13 @@ def test_the_commands_above_a_config_can_be_typed(path):
 
 @pytest.fixture
 def record(tmp_path):
-    """Return a function that runs a study with a recorder in whytube's place, and gives the commands it called."""
+    """Return a function that runs a study with a recorder for whytube and python, and gives the calls."""
     recorder, calls = tmp_path / "recorder", tmp_path / "calls"
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
 
     def record(path, *words, fails=""):
-        environment = {**os.environ, "WHYTUBE": str(recorder), "CALLS": str(calls), "FAILS": fails}
+        environment = {**os.environ, "WHYTUBE": str(recorder), "PYTHON": str(recorder), "CALLS": str(calls), "FAILS": fails}
         subprocess.run([path, *words], env=environment, cwd=tmp_path, check=True, timeout=60)
         return [line.rstrip("\t").split("\t") for line in calls.read_text().splitlines()]
 
@@ -99,8 +99,10 @@ def record(tmp_path):
 def test_a_study_calls_commands_that_exist(path, record):
     subprocess.run(["bash", "-n", path], check=True)
     calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
-    found = [parsed(*words) for words in calls]
-    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate", "pool"}
+    put_together = [words[1] for words in calls if Path(words[0]).stem == "results"]
+    found = [parsed(*words) for words in calls if Path(words[0]).stem != "results"]
+    assert set(put_together) == {"pool", "curves"}, "commands of studies/results.py"
+    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate"}
     for name, options in found:
         check_names(name, options)
 
