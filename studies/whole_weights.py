@@ -3,8 +3,8 @@
     python studies/whole_weights.py OLD.safetensors BASE.safetensors OUT.safetensors
 
 OLD names its base and the base's fingerprint; BASE must have that fingerprint. The card goes over, and its provenance
-says what was done. An explainer.safetensors beside OLD is loaded with the new classifier, which checks that it belongs to
-it, and saved again beside OUT. `--full` stores float32, to compare with (compare_weights.py).
+says what was done. An explainer.safetensors beside OLD is loaded with the new classifier, which checks that the two
+belong together, and saved again beside OUT. `--full` stores float32, to compare with (compare_weights.py).
 """
 
 from __future__ import annotations

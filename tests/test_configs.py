@@ -88,7 +88,13 @@ def record(tmp_path):
     recorder.chmod(0o755)
 
     def record(path, *words, fails=""):
-        environment = {**os.environ, "WHYTUBE": str(recorder), "PYTHON": str(recorder), "CALLS": str(calls), "FAILS": fails}
+        environment = {
+            **os.environ,
+            "WHYTUBE": str(recorder),
+            "PYTHON": str(recorder),
+            "CALLS": str(calls),
+            "FAILS": fails,
+        }
         subprocess.run([path, *words], env=environment, cwd=tmp_path, check=True, timeout=60)
         return [line.rstrip("\t").split("\t") for line in calls.read_text().splitlines()]
 

@@ -63,7 +63,7 @@ def test_weights_with_a_name(path, monkeypatch):
     assert load_backbone("c", ["x", "y"], pooling="max").pooling == "max"
     with pytest.raises(ModelError, match="unknown setting of c3d-resnet 'depth'"):
         load_backbone("c", ["x", "y"], depth=3)
-    with pytest.raises(ArgumentError, match="unknown model 'world'. Known: c"):
+    with pytest.raises(ArgumentError, match=r"unknown model 'world'\. Known: c"):
         load_classifier("world")
     with pytest.raises(ArgumentError, match=r"unknown model 'cc'\. Did you mean 'c'\?"):
         read_card("cc")

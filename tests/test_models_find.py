@@ -60,7 +60,7 @@ def test_objects_are_what_they_are(explainer):
     assert load_model(regions) is regions
     with pytest.raises(ArgumentError, match=r"VideoClassifier: see whytube\.wrap, got a bare Linear"):
         load_model(torch.nn.Linear(2, 2))
-    with pytest.raises(ArgumentError, match="`model` must be a name, a path, .* got a bare int"):
+    with pytest.raises(ArgumentError, match=r"`model` must be a name, a path, .* got a bare int"):
         load_model(3)
 
 

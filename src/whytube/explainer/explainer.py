@@ -10,13 +10,13 @@ import torch
 from whytube.checks import check_int, fail, shape_of
 from whytube.classifiers.base import evaluating
 from whytube.explainer.objective import find_objective
-from whytube.explainer.scores import Scores
 from whytube.search.question import Question, Regions, listed, padded
 from whytube.search.verify import log_odds, masked_logits
 from whytube.subpath import Subpath, max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.scores import Scores
 
 NEARLY = 0.5
 """Share of its word's best score that a tube must reach to stand for it; chosen of 0, .5, .7, .85 on 72 val clips."""
