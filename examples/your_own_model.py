@@ -19,7 +19,7 @@ from torch import nn
 import whytube
 from whytube.data.export import export_world
 from whytube.data.layout import read_dataset
-from whytube.models.explainer_file import load_explainer
+from whytube.models import load_explainer
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 

@@ -8,7 +8,7 @@ import torch
 from toy_networks import CLASSES, made_clip
 from whytube import explain
 from whytube.classifiers.adapters import from_hugging_face, from_torchvision
-from whytube.classifiers.hooks import hidden, watching
+from whytube.classifiers.layers import hidden, watching
 from whytube.errors import ArgumentError, ModelError
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24, "image_size": 32}

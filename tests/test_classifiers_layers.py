@@ -1,12 +1,16 @@
-"""Which layers are chosen, told by networks whose every part is known."""
+"""How layers are watched, and which are chosen of networks whose every part is known."""
+
+from collections import namedtuple
 
 import pytest
 import torch
 from torch import nn
 
 from toy_networks import Tokens, conv_net
-from whytube.classifiers.layers import Trial, choose_layers, layer_name, named_layers
+from whytube.classifiers.layers import Trial, choose_layers, hidden, layer_name, named_layers, watching, with_hidden
 from whytube.errors import ArgumentError
+
+Pair = namedtuple("Pair", "features more")
 
 
 def tried(network, frames=4, size=(16, 24), keep=None):
@@ -71,3 +75,46 @@ def test_names_of_modules():
     assert layer_name(network, network[0][1]) == layer_name(network, "0.1") == "0.1"
     with pytest.raises(ArgumentError, match="unknown layer"):
         layer_name(network, "7")
+
+
+def test_blocks_may_be_nested():
+    network = nn.Linear(2, 2)
+    outer, inner = [], []
+    with watching({"it": network}, lambda name, output: outer.append(name)):
+        network(torch.ones(1, 2))
+        with watching({"it": network}, lambda name, output: inner.append(name)):
+            network(torch.ones(1, 2))
+        network(torch.ones(1, 2))
+    network(torch.ones(1, 2))
+    assert (outer, inner) == (["it", "it"], ["it"])
+    assert not network._forward_hooks
+
+
+def test_outputs_can_be_replaced():
+    network = nn.Sequential(nn.Identity(), nn.Identity())
+    with watching({"0": network[0]}, lambda name, output: output + 1):
+        assert network(torch.zeros(())) == 1
+    assert network(torch.zeros(())) == 0
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        torch.ones(2),
+        (torch.ones(2), 3),
+        [torch.ones(2)],
+        {"last_hidden_state": torch.ones(2), "b": 1},
+        Pair(torch.ones(2), 0),
+    ],
+)
+def test_features_are_found_and_exchanged(output):
+    assert torch.equal(hidden(output), torch.ones(2))
+    changed = with_hidden(output, torch.zeros(2))
+    assert type(changed) is type(output)
+    assert torch.equal(hidden(changed), torch.zeros(2))
+    assert torch.equal(hidden(output), torch.ones(2)), "the output itself stays"
+
+
+@pytest.mark.parametrize("output", [None, (), (None,), {"other": torch.ones(2)}, torch.ones(2, dtype=torch.long)])
+def test_outputs_without_features(output):
+    assert hidden(output) is None

@@ -12,8 +12,7 @@ from toy_networks import CLASSES, Frames, Tokens, conv_net, made_clip
 from toy_source import Tints
 from whytube import explain, wrap
 from whytube.errors import ArgumentError, ModelError
-from whytube.models import save_classifier
-from whytube.models.explainer_file import load_explainer, save_explainer
+from whytube.models import load_explainer, save_classifier, save_explainer
 from whytube.search.grad_cam import contrastive_maps
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe

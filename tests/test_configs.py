@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import typer
-from whytube.weights.catalogue import PULLABLE
 
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
 from whytube.evaluation.methods import CONTROLS, METHODS
 from whytube.explainer.objective import OBJECTIVES
-from whytube.models.presets import PRESETS, build_classifier
+from whytube.models import PRESETS, build_classifier, read_card
+from whytube.models.files import shipped_names
 from whytube.training import EXPLAINER_RECIPES, RECIPES
 
 ROOT = Path(__file__).parent.parent
@@ -53,8 +53,9 @@ def check_names(name, options):
 def check_network(options):
     assert options["preset"] in PRESETS
     recipe, settings = changed(RECIPES[options["recipe"]], read_changes(options["changes"]))
-    pulled = PULLABLE.get(options["pretrained"])
-    model = build_classifier(pulled.architecture if pulled else options["preset"], ["a", "b"], **settings)
+    shipped = options["pretrained"] in shipped_names()
+    network = read_card(options["pretrained"]).architecture if shipped else options["preset"]
+    model = build_classifier(network, ["a", "b"], **settings)
     if recipe.freeze:
         model.freeze_below(recipe.freeze)
         assert any(not weight.requires_grad for weight in model.parameters())
@@ -80,13 +81,19 @@ def test_the_commands_above_a_config_can_be_typed(path):
 
 @pytest.fixture
 def record(tmp_path):
-    """Return a function that runs a study with a recorder in whytube's place, and gives the commands it called."""
+    """Return a function that runs a study with a recorder for whytube and python, and gives the calls."""
     recorder, calls = tmp_path / "recorder", tmp_path / "calls"
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
 
     def record(path, *words, fails=""):
-        environment = {**os.environ, "WHYTUBE": str(recorder), "CALLS": str(calls), "FAILS": fails}
+        environment = {
+            **os.environ,
+            "WHYTUBE": str(recorder),
+            "PYTHON": str(recorder),
+            "CALLS": str(calls),
+            "FAILS": fails,
+        }
         subprocess.run([path, *words], env=environment, cwd=tmp_path, check=True, timeout=60)
         return [line.rstrip("\t").split("\t") for line in calls.read_text().splitlines()]
 
@@ -97,8 +104,10 @@ def record(tmp_path):
 def test_a_study_calls_commands_that_exist(path, record):
     subprocess.run(["bash", "-n", path], check=True)
     calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
-    found = [parsed(*words) for words in calls]
-    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate", "pool"}
+    put_together = [words[1] for words in calls if Path(words[0]).stem == "results"]
+    found = [parsed(*words) for words in calls if Path(words[0]).stem != "results"]
+    assert set(put_together) == {"pool", "curves"}, "commands of studies/results.py"
+    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate"}
     for name, options in found:
         check_names(name, options)
 

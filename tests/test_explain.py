@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from whytube.cache import cached_weights
+from whytube.models.explainer_file import save_explainer
 
 from toy_explainer import tiny_classifier, tiny_explainer
 from whytube.errors import ArgumentError, ModelError, VideoError
@@ -14,7 +15,6 @@ from whytube.explainer import explain as module
 from whytube.explaining import explain, explain_all, load_model
 from whytube.explanation import Explanation
 from whytube.models import save_classifier
-from whytube.models.explainer_file import save_explainer
 from whytube.search.question import Question, ask
 from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import erase, tube_mask

@@ -8,7 +8,8 @@ from toy_source import Tints
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
-from whytube.explainer.explainer import NEARLY, Explainer, build_scores
+from whytube.explainer.explainer import NEARLY, Explainer
+from whytube.explainer.scores import build_scores
 from whytube.search import question
 from whytube.search.question import Question, listed
 from whytube.search.verify import VERIFYING_FILL

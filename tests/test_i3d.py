@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from whytube.cache import cached_weights
 
 from whytube.classifiers import I3D
 from whytube.classifiers.i3d import Unit, max_pool, pad_same, same_padding
@@ -158,7 +157,6 @@ def test_wrong_settings(changes, message):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not JHMDB.is_dir(), reason="J-HMDB's clips are not here")
-@pytest.mark.skipif(not cached_weights("i3d-kinetics-400").exists(), reason="i3d-kinetics-400 is not pulled")
 @pytest.mark.parametrize(
     ("folder", "names"),
     [

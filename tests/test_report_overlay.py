@@ -5,8 +5,7 @@ import torch
 from explanation_examples import FRAMES, clip, explanation, reason
 from whytube.errors import ArgumentError
 from whytube.report import contact_sheet, overlay_frames, overlay_video
-from whytube.report.draw import Canvas, boxes_between
-from whytube.report.draw import reason_colour
+from whytube.report.draw import Canvas, boxes_between, reason_colour
 from whytube.report.overlay import picture_size
 from whytube.tubes import Tube
 from whytube.video import probe, read_clip, write_video

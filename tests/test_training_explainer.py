@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
+from whytube.models.explainer_file import KIND, load_explainer
 
 from interruption import InterruptionError, interrupt_at, same
 from toy_explainer import tiny_classifier
@@ -11,7 +12,6 @@ from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.objective import OBJECTIVES
-from whytube.models.explainer_file import KIND, load_explainer
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import FILE, HISTORY, fit_explainer

@@ -4,8 +4,8 @@ import torch
 
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
-from whytube.explainer.explainer import Explainer, build_scores
-from whytube.explainer.scores import Forms, Scores
+from whytube.explainer.explainer import Explainer
+from whytube.explainer.scores import Forms, Scores, build_scores
 
 GRIDS = ((3, 4, 6), (3, 2, 3))
 CHANNELS = (3, 2)

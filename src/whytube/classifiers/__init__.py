@@ -1,4 +1,4 @@
-"""What is explained: video classifiers that show the features they judge by."""
+"""What is explained: video classifiers that give logits and the features behind them."""
 
 from whytube.classifiers.base import Features, VideoClassifier
 from whytube.classifiers.c3d_resnet import C3DResNet

@@ -1,4 +1,4 @@
-"""Networks of other libraries, wrapped with what those know: classes, size, frames, normalisation, layouts."""
+"""Wrap networks of torchvision and Hugging Face with the classes, sizes and normalisation that these libraries know."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TORCHVISION_LAYOUTS = {"SwinTransformer3d": "THWC", "MViT": "(THW)C"}
-"""By class; its other video networks are convolutional."""
+"""By class of network; the others are convolutional."""
 _TORCHVISION_FRAMES = {"SwinTransformer3d": 32, "S3D": 64}
-"""By class; others take 16."""
+"""By class of network; the others take 16."""
 _KINETICS = ((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
-"""Mean and deviation that torchvision's convolutional weights for Kinetics want."""
+"""Mean and deviation of torchvision's convolutional networks for Kinetics."""
 _TORCHVISION_NORMS = {
     "SwinTransformer3d": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "MViT": ((0.45,) * 3, (0.225,) * 3),
 }
-"""By class, of those weights that want others."""
+"""Mean and deviation by class of network, where they are others."""
 _PROCESSOR = "preprocessor_config.json"
 
 
@@ -45,15 +45,15 @@ def from_torchvision(
 
     Args:
         model: its name in torchvision, or the network itself.
-        weights: those of the network, as torchvision names them: "DEFAULT", or a member of its weights' enumeration.
-            Of a name they are loaded (torchvision may download them). They know classes, size and normalisation.
-        classes: the class names; by default the weights'.
+        weights: as torchvision names them: "DEFAULT", or a member of the weights' enumeration. If `model` is a name,
+            they are loaded (torchvision may download them). They tell classes, size and normalisation.
+        classes: the class names; by default those of the weights.
         layers: as for `wrap`.
-        frames: T; by default 16, of Swin 32, of S3D 64.
-        size: (H, W); by default the weights', or else 112 x 112 of ResNets, 224 x 224 of others. Frames are resized
-            whole, not cropped.
-        mean: as for `wrap`; by default the weights', or else what torchvision publishes for networks of this class: .45
-            and .225 of MViT, ImageNet's of Swin, Kinetics' of the convolutional ones.
+        frames: T; by default 32 for Swin, 64 for S3D, 16 for others.
+        size: (H, W); by default that of the weights, without weights 112 x 112 for ResNets, 224 x 224 for others.
+            Frames are resized whole, not cropped.
+        mean: as for `wrap`; by default that of the weights, without weights what torchvision publishes for networks of
+            this class.
         std: as mean.
     """
     if isinstance(model, str):
@@ -84,7 +84,7 @@ def from_torchvision(
 
 
 def _torchvision_model(name: str, weights: Any) -> tuple[nn.Module, Any]:
-    """Build a network by its name, with weights or untrained; also return the member of the weights' enumeration."""
+    """Build a network by name, with weights or untrained: (network, member of the weights' enumeration)."""
     try:
         from torchvision import models
     except ImportError as error:
@@ -117,8 +117,7 @@ def from_hugging_face(
         model: a folder that `save_pretrained` wrote, a name on the hub (which downloads it), or the network itself.
         classes: the class names; by default `id2label` of the network's config.
         layers: as for `wrap`.
-        mean: as for `wrap`; by default those in the preprocessor_config.json beside the weights. A network that came
-            without one needs them.
+        mean: as for `wrap`; by default that in preprocessor_config.json beside the weights. Needed if there is none.
         std: as mean.
     """
     network = model if isinstance(model, nn.Module) else _hugging_face_model(model)
@@ -159,9 +158,9 @@ def _hugging_face_model(place: str | os.PathLike[str]) -> nn.Module:
 
 
 def _normalisation(place: str | os.PathLike[str]) -> tuple[list[float], list[float]] | None:
-    """Mean and deviation for clips in [0, 1], from what is stored beside the weights; None where nothing is.
+    """Mean and deviation for clips in [0, 1], from the file beside the weights; None where there is none.
 
-    The library first turns bytes into x * factor - offset, ours are x / 255 already.
+    The library normalises bytes * factor - offset; our clips are bytes / 255.
     """
     path: str | None = str(Path(place) / _PROCESSOR)
     if not Path(place).is_dir():

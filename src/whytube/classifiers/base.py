@@ -1,23 +1,27 @@
-"""What is explained: a network that turns clips into class scores and shows the features it got them from."""
+"""VideoClassifier, what is explained: a network that gives logits and the features behind them."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from whytube.checks import check_int, check_tensor, fail, find_name, shape_of
+from whytube.checks import check_int, check_size, check_tensor, fail, find_name, shape_of
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
 
 class Features(NamedTuple):
-    """What one run of a classifier gives: logits (B, C) and mid-level maps h(x), each (B, d, T, H, W), finer first."""
+    """Output of a classifier: logits (B, C) and mid-level maps h(x), each (B, d, T, H, W), finer first."""
 
     logits: torch.Tensor
     maps: tuple[torch.Tensor, ...]
@@ -26,20 +30,21 @@ class Features(NamedTuple):
 class VideoClassifier(nn.Module, ABC):
     """p(c|x) = f(h(x)): clips (B, 3, T, H, W) in [0, 1] -> logits (B, C).
 
-    A subclass gives `features`, normalises the clips itself, keeps the layers that belong to its classes under `head`,
-    and says in `settings` how to build it again.
+    A subclass implements `features` and `settings`, normalises the clips itself, and names its class layers `head`.
 
-    classes: the C class names, in the order of the logits. frames: T of the clips it wants. size: their (H, W).
+    classes: the C class names, in the order of the logits. frames: T of its clips. size: their (H, W).
     """
 
     architecture: ClassVar[str]
     """Name under which `load_classifier` finds the subclass."""
+    foldable: ClassVar[bool] = False
+    """Whether each BatchNorm3d normalises the Conv3d defined right before it, so that the two can become one."""
 
     def __init__(self, classes: Sequence[str], *, frames: int, size: tuple[int, int]) -> None:
         super().__init__()
         self.classes = checked_classes(classes)
         self.frames = check_int(frames, "frames", 1)
-        self.size = checked_size(size)
+        self.size = check_size(size)
 
     @property
     def device(self) -> torch.device:
@@ -66,20 +71,29 @@ class VideoClassifier(nn.Module, ABC):
             maps = self.features(clip).maps
         return tuple((m.shape[1], m.shape[2], m.shape[3], m.shape[4]) for m in maps)
 
-    def for_inference(self) -> VideoClassifier:
-        """Return a network that answers the same, perhaps faster, and is not trained or saved any more."""
-        return self.eval()
+    def for_inference(self) -> Self:
+        """Return a network that answers the same, faster on a CPU; do not train or save it."""
+        if not self.foldable:
+            return self.eval()
+        fast = copy.deepcopy(self).eval()
+        for module in fast.modules():
+            children = list(module.named_children())
+            for (conv_name, conv), (norm_name, norm) in pairwise(children):
+                if isinstance(conv, nn.Conv3d) and isinstance(norm, nn.BatchNorm3d):
+                    setattr(module, conv_name, fuse_conv_bn_eval(conv, norm))
+                    setattr(module, norm_name, nn.Identity())
+        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
 
     def freeze_below(self, stage: str) -> None:
-        """Train only from a stage on, where the network has named stages."""
+        """Freeze the stages before a named one; networks without stages refuse."""
         raise ArgumentError(f"{self.architecture} has no stages to freeze, such as {stage!r}: leave `freeze` empty")
 
     def class_index(self, name: str) -> int:
-        """Place of a class in the logits; its name may be written in another case, or with blanks for underscores."""
+        """Index of a class in the logits; case, blanks, underscores and hyphens of the name may differ."""
         return find_name("class", name, self.classes)
 
     def check_clips(self, clips: torch.Tensor) -> torch.Tensor:
-        """Require clips of the shape this network wants."""
+        """Require clips of this network's shape."""
         expected = f"(B, 3, {self.frames}, {self.size[0]}, {self.size[1]})"
         check_tensor(clips, "clips", expected, ndim=5)
         if tuple(clips.shape[1:]) != (3, self.frames, *self.size):
@@ -95,17 +109,9 @@ def checked_classes(classes: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def checked_size(size: Sequence[int]) -> tuple[int, int]:
-    """Require (height, width)."""
-    if len(size) != 2:
-        raise fail("size", "(height, width)", repr(size))
-    height, width = size
-    return check_int(height, "size[0]", 1), check_int(width, "size[1]", 1)
-
-
 @contextmanager
 def evaluating(classifier: VideoClassifier) -> Iterator[None]:
-    """Put a network in evaluation mode; afterwards each of its modules has its own mode again."""
+    """Put a network in evaluation mode for a block; afterwards each module has its own mode again."""
     modes = [(module, module.training) for module in classifier.modules()]
     classifier.eval()
     try:

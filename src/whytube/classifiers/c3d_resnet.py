@@ -2,47 +2,44 @@
 
 The paper gives the number of convolutions (nine), of fc layers (one; 1 to 3 in its study of complexity), the input
 (112x112x16), relu everywhere but on the last fc layer, and 2-d instead of 3-d max pooling so that T = T' everywhere.
-The arrangement is our reading: a stem and four residual blocks of two convolutions, as wide as a ResNet's, each pair of
-stages parted by a pooling:
+The arrangement is our reading: a stem and four residual blocks of two convolutions, as wide as a ResNet's, with a
+pooling between each two stages:
 
     stem 64 at 112x112 | block 64 at 56x56 | block 128 at 28x28 | block 256 at 14x14 | block 512 at 7x7 | mean | fc
 
-Its h(x) is "the outputs of the last and the 2nd to last convolutional layers", which are to give two scales (section
-3.6). Convolutions eight and nine share a block and a grid, so "layer" is read as in the ResNet paper, where conv4_x and
-conv5_x name all that works on one grid: h(x) is the 256-d 14x14 output of block three and the 512-d 7x7 output of block
-four, after their relu.
+The paper's h(x) is "the outputs of the last and the 2nd to last convolutional layers", on two scales (section 3.6).
+Convolutions eight and nine share a block and a grid. So we read "layer" as the ResNet paper does, where conv4_x and
+conv5_x name all convolutions on one grid: h(x) is the output of block three (256 x 14 x 14) and of block four
+(512 x 7 x 7), after their relu.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import Features, VideoClassifier
-from whytube.classifiers.folding import fold_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 CHANNELS = (64, 64, 128, 256, 512)
-"""Of the stem and the four blocks, at width 1."""
+"""Channels of the stem and the four blocks at width 1."""
 MEAN, STD = 0.45, 0.225
-"""Of natural video, all channels alike; batch normalisation does the rest."""
+"""Mean and deviation of natural video, the same for all channels."""
 
 POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda x: x.mean(dim=(2, 3, 4)),
     "max": lambda x: x.amax(dim=(3, 4)).mean(dim=2),
 }
-"""Of a map, (B, d, T, H, W) -> (B, d): its mean, as in a ResNet, or its largest value in each frame, then the mean."""
+"""Poolings of a map, (B, d, T, H, W) -> (B, d): the mean, or the largest value of each frame, averaged."""
 
 
 class Block(nn.Module):
-    """Two convolutions and a shortcut without weights (He et al., option A): added channels start from zero."""
+    """Two convolutions and a shortcut without weights (He et al., option A): its added channels are zero."""
 
     def __init__(self, channels: int, out_channels: int) -> None:
         super().__init__()
@@ -65,11 +62,12 @@ class C3DResNet(VideoClassifier):
     width: multiplies all channels. size: (H, W) of the clips.
     fc_layers: 1 to 3 (table 4 of the paper); the hidden ones are as wide as the last block.
     stem_stride: spatial stride of the first convolution.
-    pooling: what the fc layers see of the last map, one of POOLINGS.
-    pools: side of the 2-d max pooling after the stem and after blocks one to three; 1 leaves it out.
+    pooling: of the last map before the fc layers, one of POOLINGS.
+    pools: sides of the 2-d max poolings after the stem and after blocks one to three; 1 for none.
     """
 
     architecture = "c3d-resnet"
+    foldable = True
 
     def __init__(
         self,
@@ -114,14 +112,6 @@ class C3DResNet(VideoClassifier):
             "pools": list(self.pools),
         }
 
-    def for_inference(self) -> C3DResNet:
-        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
-        fast = copy.deepcopy(self).eval()
-        pairs: list[tuple[nn.Module, str, str]] = [(fast, "stem", "norm")]
-        pairs += [(block, f"conv{i}", f"norm{i}") for block in fast.blocks for i in (1, 2)]
-        fold_norms(pairs)
-        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
-
     def features(self, clips: Tensor) -> Features:
         """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C), maps (B, 256, T, H/8, W/8) and (B, 512, T, H/16, W/16)."""
         x = (self.check_clips(clips) - MEAN) / STD
@@ -140,7 +130,7 @@ def _head(channels: int, classes: int, layers: int) -> nn.Sequential:
 
 
 def _initialise(model: nn.Module) -> None:
-    """Start convolutions at He's scale. Blocks that start as their shortcuts instead halve what a short run reaches."""
+    """Draw convolutions at He's scale; zero-initialised blocks reached half as much in a short training run."""
     for module in model.modules():
         if isinstance(module, nn.Conv3d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

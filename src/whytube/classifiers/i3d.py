@@ -1,19 +1,18 @@
 """I3D on RGB: Inception-v1 with every filter inflated in time (Carreira and Zisserman, "Quo Vadis", CVPR 2017).
 
-Stages carry the published names, so that published weights find their place:
+Stages have the published names, so that published weights can be converted by name:
 
     Conv3d_1a_7x7 | Conv3d_2b_1x1, Conv3d_2c_3x3 | Mixed_3b, 3c | Mixed_4b to 4f | Mixed_5b, 5c | mean | class layer
 
-with a max pooling at every bar up to Mixed_5b. Every convolution and pooling pads as TensorFlow's "SAME" does: as
-little as makes the output ceil(n / stride) long, the odd cell on the far side. A network that was trained so answers
-differently with the symmetric padding that is usual here.
+with a max pooling at every bar up to Mixed_5b. Every convolution and pooling pads as TensorFlow's "SAME" does: just
+enough for an output of length ceil(n / stride), an odd cell at the end. With PyTorch's symmetric padding the published
+weights would give other answers.
 
 h(x) is the output of Mixed_4f (832 channels, stride 16) and of Mixed_5c (1024 channels, stride 32), after their relu.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +22,6 @@ from torch.nn import functional
 
 from whytube.checks import check_choice, fail
 from whytube.classifiers.base import Features, VideoClassifier
-from whytube.classifiers.folding import fold_norms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +42,7 @@ POOLS = {
     "Mixed_4b": Pool((3, 3, 3), (2, 2, 2)),
     "Mixed_5b": Pool((2, 2, 2), (2, 2, 2)),
 }
-"""By the stage they stand before."""
+"""By the stage after them."""
 MIXED = {
     "Mixed_3b": (64, 96, 128, 16, 32, 32),
     "Mixed_3c": (128, 128, 192, 32, 96, 64),
@@ -56,13 +54,13 @@ MIXED = {
     "Mixed_5b": (256, 160, 320, 32, 128, 128),
     "Mixed_5c": (384, 192, 384, 48, 128, 128),
 }
-"""Channels of an Inception module: branch 0; branch 1, its 1x1x1 and 3x3x3; branch 2 likewise; branch 3."""
+"""Channels of an Inception module: branch 0; branch 1, 1x1x1 and 3x3x3; branch 2, 1x1x1 and 3x3x3; branch 3."""
 FINE, COARSE = "Mixed_4f", "Mixed_5c"
 """The stages whose outputs are h(x)."""
 TEMPORAL_STRIDES = ("kinetics", "one")
 EPS = 1e-3
 MOMENTUM = 0.01
-"""Of the batch statistics: the original's .001 is too slow to follow a short fine-tuning."""
+"""Of the batch statistics; the original's .001 is too slow for a short fine-tuning."""
 
 
 def same_padding(size: Sequence[int], kernel: Triple, stride: Triple) -> list[tuple[int, int]]:
@@ -72,13 +70,13 @@ def same_padding(size: Sequence[int], kernel: Triple, stride: Triple) -> list[tu
 
 
 def pad_same(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Pad (B, d, T, H, W) with zeros. Under a max pooling zeros are as good as -inf: what is pooled was a relu's."""
+    """Pad (B, d, T, H, W) with zeros, also before a max pooling, whose input is a relu's and so never negative."""
     pads = same_padding(x.shape[2:], kernel, stride)
     return functional.pad(x, [side for pair in reversed(pads) for side in pair])
 
 
 def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Max pooling of padded (B, d, T, H, W); without a tape one dimension after the other, which a CPU does faster."""
+    """Max pooling of padded (B, d, T, H, W); without gradients one dimension at a time, which is faster on a CPU."""
     if torch.is_grad_enabled():
         return functional.max_pool3d(x, kernel, stride)
     for dim, (reach, step) in enumerate(zip(kernel, stride, strict=True), start=2):
@@ -91,12 +89,12 @@ def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
 
 
 class Unit(nn.Module):
-    """Convolution, normalisation, relu. The published normalisation has no scale: ours stays 1 and is not trained."""
+    """Convolution, normalisation, relu. The published normalisation has no scale, so ours stays 1."""
 
     def __init__(self, channels: int, out_channels: int, kernel: int = 1, stride: Triple = (1, 1, 1)) -> None:
         super().__init__()
         self.kernel, self.stride = (kernel,) * 3, stride
-        # Without stride "SAME" is symmetric, and the convolution pads by itself, without a copy.
+        # Without stride "SAME" is symmetric: the convolution can pad by itself, without a copy.
         self.pads = stride == (1, 1, 1)
         padding = kernel // 2 if self.pads else 0
         self.conv = nn.Conv3d(channels, out_channels, kernel, stride=stride, padding=padding, bias=False)
@@ -111,7 +109,7 @@ class Unit(nn.Module):
 
 
 class Mixed(nn.Module):
-    """An Inception module: four branches of one input, their channels side by side."""
+    """An Inception module: four branches, whose channels are concatenated."""
 
     def __init__(self, channels: int, widths: tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
@@ -130,12 +128,13 @@ class I3D(VideoClassifier):
     """Inception-v1 inflated, 12.3 M weights without its class layer.
 
     size: (H, W) of the clips; the published network was trained at 224 x 224.
-    temporal_strides: "kinetics" as published (time becomes frames / 8, rounded up, on the last map), "one" for none, so
+    temporal_strides: "kinetics" as published (the last map has frames / 8 steps, rounded up), or "one" for none, so
         that T = T' on every map. The weights are the same.
-    dropout: share of the pooled features that training leaves out before the class layer.
+    dropout: probability, in training, that a pooled feature is set to zero before the class layer.
     """
 
     architecture = "i3d"
+    foldable = True
 
     def __init__(
         self,
@@ -178,7 +177,7 @@ class I3D(VideoClassifier):
     def features(self, clips: Tensor) -> Features:
         """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C) and maps at strides 16 and 32.
 
-        The maps are (B, 832, T/4, H/16, W/16) and (B, 1024, T/8, H/32, W/32), rounded up; T stays with strides "one".
+        The maps are (B, 832, T/4, H/16, W/16) and (B, 1024, T/8, H/32, W/32), rounded up; strides "one" keep T.
         """
         x = 2 * self.check_clips(clips) - 1
         maps = []
@@ -194,7 +193,7 @@ class I3D(VideoClassifier):
     def freeze_below(self, stage: str) -> None:
         """Train only from a stage on, e.g. "Mixed_4c"; "head" for the class layer alone.
 
-        What lies before keeps its weights, and its normalisations their statistics, also in `train()`.
+        Stages before it keep their weights and the statistics of their normalisations, also in `train()`.
         """
         names = [*self.stages, "head"]
         check_choice(stage, "stage", names)
@@ -211,19 +210,13 @@ class I3D(VideoClassifier):
             self.stages[name].eval()
         return self
 
-    def for_inference(self) -> I3D:
-        """Fold every normalisation into its convolution and lay channels last: faster on a CPU."""
-        fast = copy.deepcopy(self).eval()
-        fold_norms([(unit, "conv", "norm") for unit in fast.modules() if isinstance(unit, Unit)])
-        return fast.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
-
     def _stride(self, stride: Triple) -> Triple:
         return stride if self.temporal_strides == "kinetics" else (1, *stride[1:])
 
     def _logits(self, x: Tensor) -> Tensor:
         """(B, 1024, T, H, W) -> (B, C): the mean over time of the logits of every two neighbouring steps.
 
-        The published network pools 2 x 7 x 7, at its 224 x 224 the whole of the last map; here the whole at any size.
+        The published network pools 2 x 7 x 7 cells, all of the last map at 224 x 224; here all cells at any size.
         """
         window = (min(2, x.shape[2]), *x.shape[3:])
         steps = functional.avg_pool3d(x, window, stride=1).flatten(2).transpose(1, 2)

@@ -1,31 +1,81 @@
-"""Which layers of a network to look at: one run on noise tells what each gives and what the logits depend on."""
+"""Look at the layers of any network: watch their outputs, and choose those whose features explain it.
+
+One run on noise tells which layers give maps, and on which maps the logits depend.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from whytube.checks import shape_of, unknown_name
-from whytube.classifiers.hooks import hidden, watching
 from whytube.classifiers.layouts import TOKENS, Layout, find_layout
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from whytube.classifiers.layouts import Grid
 
 _LISTED = 12
-"""Outputs that an error shows."""
+"""How many outputs an error shows."""
+# Hooks run for the innermost `watching` block of their own thread only.
+_INNERMOST: ContextVar[object] = ContextVar("innermost", default=None)
+
+
+@contextmanager
+def watching(modules: Mapping[str, nn.Module], see: Callable[[str, Any], Any]) -> Iterator[None]:
+    """Within the block, call `see(name, output)` after each run of a module.
+
+    What `see` returns replaces the output; None keeps it. The hooks are removed after the block, also when the network
+    raises. Several threads may watch the same modules, and blocks may be nested: each sees its own runs only.
+    """
+    me = object()
+
+    def hook(name: str) -> Callable[..., Any]:
+        return lambda _module, _inputs, output: see(name, output) if _INNERMOST.get() is me else None
+
+    handles = []
+    outer = _INNERMOST.set(me)
+    try:
+        for name, module in modules.items():
+            handles.append(module.register_forward_hook(hook(name)))
+        yield
+    finally:
+        _INNERMOST.reset(outer)
+        for handle in handles:
+            handle.remove()
+
+
+def hidden(output: Any) -> torch.Tensor | None:
+    """Features in a module's output: the tensor, the first of a tuple, or `last_hidden_state` of a mapping."""
+    if isinstance(output, Mapping):
+        output = output.get("last_hidden_state")
+    elif isinstance(output, (tuple, list)) and output:
+        output = output[0]
+    return output if isinstance(output, torch.Tensor) and output.is_floating_point() else None
+
+
+def with_hidden(output: Any, features: torch.Tensor) -> Any:
+    """Return the output with other features in the place where `hidden` finds them."""
+    if isinstance(output, Mapping):
+        return type(output)(**{**output, "last_hidden_state": features})
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        return type(output)(features, *output[1:])
+    if isinstance(output, (tuple, list)):
+        return type(output)((features, *output[1:]))
+    return features
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What one layer gave for one clip."""
+    """Output of one layer for one clip."""
 
     name: str
     features: torch.Tensor
@@ -33,7 +83,7 @@ class Seen:
 
 
 class Trial:
-    """The outputs of a network's modules in one run, in the order in which they finished."""
+    """Outputs of a network's modules in one run, in the order in which they finished."""
 
     def __init__(self, model: nn.Module, *, frames: int) -> None:
         self.model, self.frames = model, frames
@@ -45,9 +95,10 @@ class Trial:
         self.runs: dict[str, int] = {}
 
     def run(self, call: Callable[[], torch.Tensor], *, keep: Iterable[str] | None = None) -> torch.Tensor:
-        """Watch `call` and return its logits; `keep`: layers whose features are wanted, by default all that may serve.
+        """Watch `call`, which runs the network, and return its logits.
 
-        Of tokens only those of blocks may serve: queries, keys and the like have the same shape, and other meanings.
+        keep: names of layers whose features are wanted. By default all outputs of 4 or 5 dimensions, and the outputs of
+        repeated blocks: queries, keys and values have the shape of tokens, too, but are no features.
         """
         wanted = None if keep is None else set(keep)
 
@@ -73,7 +124,7 @@ class Trial:
             self.grids.append((self.frames, features.shape[2], features.shape[3]))
 
     def maps(self, *, order: str | None, grid: Grid | None) -> list[Seen]:
-        """Layers that ran once and gave a map, in the order in which they finished."""
+        """Return the layers that ran once and gave a map."""
         found = []
         for name, features in self.features.items():
             layout = find_layout(features.shape, frames=self.frames, order=order, grid=grid, grids=self.grids)
@@ -82,13 +133,13 @@ class Trial:
         return found
 
     def listed(self) -> str:
-        """Name what the last modules gave."""
+        """List the last modules with the shapes of their outputs."""
         last = list(self.shapes.items())[-_LISTED:]
         return ", ".join(f"{name or 'the model'} {shape}" for name, shape in last)
 
 
 def named_layers(trial: Trial, names: Sequence[str], *, order: str | None, grid: Grid | None) -> dict[str, Layout]:
-    """Layouts of the layers that the user named, finer first."""
+    """Layouts of the layers that the user named, finer grid first."""
     found = {seen.name: seen for seen in trial.maps(order=order, grid=grid)}
     for name in names:
         runs = trial.runs.get(name, 0)
@@ -104,11 +155,11 @@ def named_layers(trial: Trial, names: Sequence[str], *, order: str | None, grid:
 
 
 def choose_layers(trial: Trial, logits: torch.Tensor, *, order: str | None, grid: Grid | None) -> dict[str, Layout]:
-    """Choose one or two layers, finer first.
+    """Choose one or two layers, finer grid first.
 
-    Candidates are layers that ran once, gave a map, and whose cells the logits depend on (the patch tokens of a last
-    block often do not: only its class token is read). The last to finish is taken; beside it the last before it of a
-    finer grid; where there is none, and both are tokens, the block before it.
+    Candidates ran once, gave a map, and the logits depend on more than one of its cells. (Of a last block that is read
+    by its class token alone, they do not.) Chosen are the last candidate, and the last one before it with a finer grid.
+    Tokens often have one grid throughout: then the block before it.
     """
     usable = _reaching(trial.maps(order=order, grid=grid), logits)
     if not usable:
@@ -139,7 +190,7 @@ def layer_name(model: nn.Module, layer: str | nn.Module) -> str:
 
 
 def _reaching(maps: list[Seen], logits: torch.Tensor) -> list[Seen]:
-    """Keep the maps of which more than one cell has a gradient; of layers that pass on one tensor, the outermost."""
+    """Keep maps with a gradient at more than one cell; of layers that give the same tensor, the outermost."""
     once = {id(seen.features): seen for seen in maps if seen.features.requires_grad}
     ordered = [seen for seen in maps if once.get(id(seen.features)) is seen]
     if not ordered or not logits.requires_grad:
@@ -158,7 +209,7 @@ def _finer_first(chosen: list[Seen]) -> dict[str, Layout]:
 
 
 def _blocks(model: nn.Module) -> Iterable[str]:
-    """Names of repeated blocks: modules with parts, that stand in a list of modules of their own class."""
+    """Names of repeated blocks: modules with children, in a list whose modules are all of one class."""
     for name, parent in model.named_modules():
         if isinstance(parent, (nn.ModuleList, nn.Sequential)) and len({type(child) for child in parent}) == 1:
             for place, child in parent.named_children():

@@ -1,4 +1,4 @@
-"""How networks lay out their features, and the way from there to maps (B, d, T, H, W) and back.
+"""How networks lay out their features, and how to turn these into maps (B, d, T, H, W) and back.
 
 CTHW     (B, d, T, H, W)      3-d convolutions
 THWC     (B, T, H, W, d)      windowed transformers such as Swin
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     Grid = tuple[int, int, int]
 
 LAYOUTS = {"CTHW": 5, "THWC": 5, "TCHW": 4, "(THW)C": 3, "(HWT)C": 3}
-"""Each layout's number of dimensions."""
+"""Number of dimensions of each layout."""
 TOKENS = ("(THW)C", "(HWT)C")
 _USUAL = {5: "CTHW", 4: "TCHW", 3: "(THW)C"}
 _CLASS_TOKENS = 1
-"""At most so many tokens may stand before those of an inferred grid."""
+"""How many tokens without a cell are tried when the grid is inferred."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the features of one layer stand.
+    """Layout of one layer's features.
 
     order: one of LAYOUTS. grid: (T, H, W) in cells. shape: of the layer's output without its first dimension. Tokens
-    that are no cells (class tokens, registers) stand first.
+    without a cell (class tokens, registers) come first.
     """
 
     order: str
@@ -45,16 +45,16 @@ class Layout:
 
     @property
     def cells(self) -> int:
-        """Places in a frame, H * W."""
+        """Cells in a frame, H * W."""
         return self.grid[1] * self.grid[2]
 
     @property
     def extra(self) -> int:
-        """Tokens that are no cells."""
+        """Number of tokens without a cell."""
         return self.shape[0] - math.prod(self.grid) if self.order in TOKENS else 0
 
     def to_map(self, features: torch.Tensor, batch: int) -> torch.Tensor:
-        """Lay out a layer's features as (B, d, T, H, W)."""
+        """Turn a layer's features into (B, d, T, H, W)."""
         rows = batch * self.grid[0] if self.order == "TCHW" else batch
         if tuple(features.shape) != (rows, *self.shape):
             expected = ", ".join(str(n) for n in (rows, *self.shape))
@@ -72,7 +72,7 @@ class Layout:
         return cells.reshape(batch, -1, h, w, t).permute(0, 1, 4, 2, 3)
 
     def from_map(self, maps: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """Undo `to_map`: the same values in memory of their own; tokens that are no cells come from `features`."""
+        """Undo `to_map`, in new memory; tokens without a cell come from `features`."""
         if self.order == "CTHW":
             return maps.clone()
         if self.order == "THWC":
@@ -86,10 +86,10 @@ class Layout:
 def find_layout(
     shape: Sequence[int], *, frames: int, order: str | None, grid: Grid | None, grids: Sequence[Grid]
 ) -> Layout | None:
-    """Read the shape of a layer's output for one clip; None where it is no map of at least 2 x 2 cells.
+    """Find the layout of a layer's output for one clip; None where it is no map of at least 2 x 2 cells.
 
-    frames: T of the clip. order, grid: what the user said of layouts and tokens. grids: those of the network's
-    convolutions, the latest last, which tell how tokens stand.
+    frames: T of the clip. order, grid: given by the user, or None. grids: of the network's convolutions, the latest
+    last; one of them is taken for tokens.
     """
     order = order or _USUAL.get(len(shape))
     if order is None or LAYOUTS[order] != len(shape) or shape[0] != (frames if order == "TCHW" else 1):
@@ -110,7 +110,7 @@ def find_layout(
 
 
 def _token_grid(tokens: int, grid: Grid | None, grids: Sequence[Grid]) -> Grid | None:
-    """Find the grid of N tokens: the one that was given, or that of a convolution with as many cells."""
+    """Grid of N tokens: the given one, or that of the latest convolution with N or N - 1 cells."""
     if grid is not None:
         return grid if math.prod(grid) <= tokens else None
     for extra in range(_CLASS_TOKENS + 1):

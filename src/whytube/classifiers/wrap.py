@@ -1,4 +1,4 @@
-"""wrap(): any network that classifies clips, as a VideoClassifier."""
+"""wrap(): make any PyTorch network that classifies clips a VideoClassifier, so that it can be explained."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from torch import nn
 
 from whytube.checks import check_choice, check_int, fail, shape_of
 from whytube.classifiers.base import Features, VideoClassifier, evaluating
-from whytube.classifiers.hooks import hidden, watching, with_hidden
-from whytube.classifiers.layers import Trial, choose_layers, layer_name, named_layers
+from whytube.classifiers.layers import (
+    Trial,
+    choose_layers,
+    hidden,
+    layer_name,
+    named_layers,
+    watching,
+    with_hidden,
+)
 from whytube.classifiers.layouts import LAYOUTS, Layout
 from whytube.errors import ArgumentError, ModelError
 
@@ -36,22 +43,22 @@ def wrap(
     grid: tuple[int, int, int] | None = None,
     logits: Callable[[Any], torch.Tensor] | None = None,
 ) -> WrappedClassifier:
-    """Make a classifier that can be explained of a network as it is; nothing of it is changed or copied.
+    """Make a network a classifier that can be explained. The network is neither changed nor copied.
 
     Args:
-        model: takes clips and gives logits (B, C): a tensor, the first of a tuple, or what is called `logits`.
+        model: takes clips and gives logits (B, C): a tensor, the first of a tuple, or a field `logits`.
         classes: the C class names, in the order of the logits.
-        layers: names or modules of the layers whose features are looked at; by default as `choose_layers` says.
-        frames: T of the clips that the model takes.
+        layers: names or modules of the layers whose features are used; by default see `choose_layers`.
+        frames: T of the model's clips.
         size: their (H, W).
-        mean: taken from the red, green and blue of clips in [0, 1].
-        std: by which they are divided then.
-        preprocess: instead of mean, std and input_layout: clips (B, 3, T, H, W) in [0, 1] -> what the model takes, in
-            the layout that it takes.
-        input_layout: "CTHW" for models that take (B, 3, T, H, W), "TCHW" for (B, T, 3, H, W).
-        feature_layout: how the layers' features stand, one of LAYOUTS; by default told by their number of dimensions.
-        grid: (T, H, W) of tokens; by default that of a convolution of the model that has as many cells.
-        logits: finds logits (B, C) in the model's output.
+        mean: subtracted from the red, green and blue of clips in [0, 1].
+        std: by which they are then divided.
+        preprocess: instead of mean, std and input_layout: a function of clips (B, 3, T, H, W) in [0, 1] that returns
+            the model's input.
+        input_layout: "CTHW" if the model takes (B, 3, T, H, W), "TCHW" if it takes (B, T, 3, H, W).
+        feature_layout: of the layers' features, one of LAYOUTS; by default by their number of dimensions.
+        grid: (T, H, W) of tokens; by default that of a convolution with as many cells.
+        logits: a function that finds logits (B, C) in the model's output.
 
     >>> net = nn.Sequential(nn.Conv3d(3, 8, 4, stride=(2, 4, 4)), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten())
     >>> wrapped = wrap(net.append(nn.Linear(8, 2)), classes=["jump", "run"], frames=8, size=(32, 32))
@@ -87,9 +94,9 @@ def wrap(
 
 
 class WrappedClassifier(VideoClassifier):
-    """A network that was not made for whytube; made by `wrap`.
+    """A network that was not made for whytube; see `wrap`.
 
-    model: the network. layouts: its layers that are looked at, by name, finer first, and how their features stand.
+    model: the network. layouts: of the layers whose features are used, by name, finer grid first.
     """
 
     architecture = "wrapped"
@@ -123,12 +130,12 @@ class WrappedClassifier(VideoClassifier):
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Names of the layers that are looked at, finer first."""
+        """Names of the layers whose features are used, finer grid first."""
         return tuple(self.layouts)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What tells this classifier from another around the same network; the network itself is not described."""
+        """What is known of it; a network of another library cannot be built from this."""
         return {
             "model": type(self.model).__name__,
             "layers": list(self.layers),
@@ -139,14 +146,14 @@ class WrappedClassifier(VideoClassifier):
         }
 
     def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        """Class scores before the softmax, without a look at any layer: (B, 3, T, H, W) -> (B, C)."""
+        """Logits without hooks on any layer: (B, 3, T, H, W) -> (B, C)."""
         return self._logits(self.model(self._prepared(clips)), len(clips))
 
     def features(self, clips: torch.Tensor) -> Features:
         """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C) and the layers' maps (B, d, T, H, W).
 
-        The network goes on from the maps, so that gradients of the logits at the maps exist; what later layers do in
-        place does not reach them.
+        The network goes on from the maps, so that logits have gradients at the maps. Later layers that work in place do
+        not change them.
         """
         prepared, batch = self._prepared(clips), len(clips)
         maps: dict[str, torch.Tensor] = {}
@@ -168,7 +175,7 @@ class WrappedClassifier(VideoClassifier):
         return Features(self._logits(output, batch), tuple(maps[name] for name in self.layouts))
 
     def _prepared(self, clips: torch.Tensor) -> Any:
-        """Normalise and lay out; always in memory of its own, as a model may change its input."""
+        """Input of the model, in new memory: a model may change its input."""
         self.check_clips(clips)
         given = self.preprocess(clips.clone()) if self.preprocess else self._normalised(clips)
         if not isinstance(given, torch.Tensor):
@@ -189,7 +196,7 @@ class WrappedClassifier(VideoClassifier):
 
 
 def _usual_logits(output: Any) -> Any:
-    """Find logits where models have them."""
+    """Find logits in the usual places."""
     if isinstance(output, Mapping) and "logits" in output:
         return output["logits"]
     if hasattr(output, "logits"):
@@ -200,7 +207,7 @@ def _usual_logits(output: Any) -> Any:
 def _find_layers(
     wrapped: WrappedClassifier, names: list[str] | None, order: str | None, grid: tuple[int, int, int] | None
 ) -> dict[str, Layout]:
-    """Run once on noise, and name or choose layers by what they gave; the network stays as it is."""
+    """Run once on noise, then look up the named layers, or choose some, by their outputs."""
     noise = torch.rand(1, 3, wrapped.frames, *wrapped.size, generator=torch.Generator().manual_seed(0))
     clip = noise.to(wrapped.mean.device).requires_grad_(names is None)
     trial = Trial(wrapped.model, frames=wrapped.frames)

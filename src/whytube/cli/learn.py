@@ -83,7 +83,7 @@ def train_classifier(
     Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
     """
     from whytube.data.source import clips_to_take
-    from whytube.models.classifier_file import save_classifier, weights_fingerprint
+    from whytube.models import save_classifier, weights_fingerprint
     from whytube.training.classifier import FILE, fit_classifier
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
@@ -266,7 +266,7 @@ def _save_and_judge(
     save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
 ) -> dict[str, Any]:
     """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
-    from whytube.models.classifier_file import load_classifier
+    from whytube.models import load_classifier
     from whytube.training.classifier import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
@@ -279,8 +279,7 @@ def _save_and_judge(
 def _network(
     classes: Sequence[str], preset: str, pretrained: str | None, settings: dict[str, Any], seed: int
 ) -> VideoClassifier:
-    from whytube.models.classifier_file import load_backbone
-    from whytube.models.presets import build_classifier
+    from whytube.models import build_classifier, load_backbone
 
     try:
         if pretrained:

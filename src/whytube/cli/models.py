@@ -44,7 +44,9 @@ def list_all(as_json: Json = False) -> None:
 
 @app.command("info")
 def info(
-    name: Annotated[str, typer.Argument(help="A name of `whytube models list`, or a .safetensors file.")],
+    name: Annotated[
+        str, typer.Argument(help="A name of `whytube models list`, a model's folder, or a classifier's file.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Print a classifier's card: how it is built, how it was trained, what it reached, where it comes from.

@@ -9,13 +9,13 @@ import torch
 
 from whytube.checks import check_int, fail, shape_of
 from whytube.explainer.objective import find_objective
-from whytube.explainer.scores import Forms, Scores
 from whytube.search.question import listed, suited_attributes, top_regions
 from whytube.search.verify import VERIFIED_SCORE, best_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.scores import Scores
     from whytube.search.question import Question, Regions
 
 NEARLY = 0.5
@@ -116,12 +116,3 @@ class Explainer:
         exists = fits[..., None] & likely[:, None]
         every = ids[:, None].expand(fits.shape)
         return best_regions(self.classifier, question, boxes, exists, k, attribute_ids=every)
-
-
-def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
-    """Build untrained scores that fit a classifier's maps."""
-    shapes = classifier.map_shapes()
-    forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)

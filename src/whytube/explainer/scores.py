@@ -26,6 +26,8 @@ from whytube.tubes import cell_boxes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from whytube.classifiers.base import VideoClassifier
+
 SHAPES = ((2, 2), (2, 3), (3, 2), (3, 3))
 """Height and width in cells."""
 
@@ -103,6 +105,9 @@ class Forms:
         return cell_boxes(own, shapes, grids, frames=self.frames, size=self.size)
 
 
+PARTS, WINDOWS = shape_parts(), shape_windows()
+
+
 class Scores(nn.Module):
     """Weights w_c and w_s for C classes and S attributes on maps of `channels` channels each, one per scale.
 
@@ -119,8 +124,8 @@ class Scores(nn.Module):
         for i, d in enumerate(channels):
             self.register_buffer(f"mean{i}", torch.zeros(d))
             self.register_buffer(f"gain{i}", torch.ones(d))
-        self.register_buffer("parts", shape_parts(), persistent=False)
-        self.register_buffer("windows", shape_windows(), persistent=False)
+        self.register_buffer("parts", PARTS.clone(), persistent=False)
+        self.register_buffer("windows", WINDOWS.clone(), persistent=False)
 
     parts: torch.Tensor
     windows: torch.Tensor
@@ -211,6 +216,15 @@ class Scores(nn.Module):
         weights = self.class_weights if kind == "class" else self.attribute_weights
         laid: torch.Tensor = weights[scale].permute(0, 2, 3, 1).flatten(1)
         return laid
+
+
+def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
+    """Build untrained scores that fit a classifier's maps."""
+    shapes = classifier.map_shapes()
+    forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
 
 
 def _weights(rows: int, channels: int) -> nn.Parameter:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-
 from whytube.checks import fail, unknown_name
 from whytube.classifiers.base import VideoClassifier
 from whytube.errors import ModelError, WhytubeError
 from whytube.explainer.explainer import Explainer
-from whytube.models.classifier_file import find_weights, load_classifier, read_card, shipped_names
-from whytube.models.explainer_file import load_explainer
+from whytube.models.files import find_weights, load_saved, read_card, shipped_names
 from whytube.search.grad_cam import GradCamRegions
 
 if TYPE_CHECKING:
-    import os
     from types import ModuleType
 
+    import torch
+
 Model: TypeAlias = Explainer | GradCamRegions
-"""What answers questions about a classifier: in words, or by regions alone."""
+"""What answers questions about its classifier: with words, or by regions alone."""
 
 
 def load_model(
@@ -36,26 +35,21 @@ def load_model(
 
     Args:
         model: the name of a shipped model; a folder with classifier.safetensors and, for words, explainer.safetensors;
-            the file of a classifier; FILE.py:NAME, an object or a function of a Python file, which is run; or a
-            classifier or explainer itself. A classifier without words is explained by regions.
+            a classifier's file; FILE.py:NAME, an object or a function in a Python file, which is run; or a classifier
+            or explainer itself. A classifier without an explainer is explained by regions.
         device: where to move it; by default it stays where it is.
     """
+    found: object = model
     if isinstance(model, str) and model.rpartition(":")[0].endswith(".py"):
-        model = _run_own_file(model)
-    if isinstance(model, torch.nn.Module) and not isinstance(model, VideoClassifier):
-        raise fail("model", "a VideoClassifier: see whytube.wrap", f"a bare {type(model).__name__}")
-    if isinstance(model, VideoClassifier):
-        model = GradCamRegions(model)
-    elif not isinstance(model, Model):
-        model = _read(find_weights(model))
-    return model if device is None else model.to(device)
-
-
-def _read(path: Path) -> Model:
-    """Read a classifier's file, and the explainer beside it where there is one."""
-    classifier = load_classifier(path).for_inference()
-    words = path.with_name("explainer.safetensors")
-    return load_explainer(words, classifier) if words.exists() else GradCamRegions(classifier)
+        found = _run_own_file(model)
+    elif isinstance(model, (str, os.PathLike)):
+        found = load_saved(model)
+    if isinstance(found, VideoClassifier):
+        found = GradCamRegions(found)
+    if not isinstance(found, Model):
+        expected = "a name, a path, an Explainer or a VideoClassifier: see whytube.wrap"
+        raise fail("model", expected, f"a bare {type(found).__name__}")
+    return found if device is None else found.to(device)
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,7 @@ def list_models() -> list[Listed]:
 
 
 def _run_own_file(text: str) -> Model | VideoClassifier:
-    """Run FILE.py of FILE.py:NAME and take, or call, what stands in it under NAME."""
+    """Run the file of FILE.py:NAME and take its NAME; a function is called."""
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not path.is_file():
@@ -94,7 +88,7 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
         if not hasattr(module, name):
             raise unknown_name("name in " + path.name, name, [key for key in vars(module) if not key.startswith("_")])
         made = getattr(module, name)
-        if not isinstance(made, Explainer | VideoClassifier) and callable(made):
+        if not isinstance(made, Model | VideoClassifier) and callable(made):
             made = made()
     except WhytubeError:
         raise
@@ -109,7 +103,7 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
 
 
 def _imported(path: Path) -> ModuleType:
-    # Not over a module that is there already: a file called random.py must not become everybody's `random`.
+    # Never over a module that is there already: a file called random.py must not become everybody's `random`.
     name = f"own_{path.stem}" if path.stem in sys.modules else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -28,7 +28,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         "c3d-resnet",
         {"width": 0.125, "size": (64, 64), "pooling": "max", "stem_stride": 2, "pools": (2, 1, 1, 2)},
     ),
-    # Inception-v1 inflated, for the weights of `whytube models pull`; 4:3 clips as J-HMDB and UCF101 have them.
+    # Inception-v1 inflated, the network of the shipped i3d-kinetics-400; 4:3 clips as J-HMDB and UCF101 have them.
     "i3d": ("i3d", {}),
 }
 

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from whytube.classifiers.base import evaluating
 from whytube.data.source import clips_to_take
-from whytube.models.classifier_file import save_classifier
+from whytube.models import save_classifier
 from whytube.training.augment import change_randomly, sided_names
 from whytube.training.loop import Loop, claimed
 from whytube.training.recipe import Recipe, find_recipe

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.explainer import Explainer, build_scores
+from whytube.explainer.explainer import Explainer
 from whytube.explainer.objective import find_objective, loss_terms
-from whytube.models.explainer_file import fingerprint, save_explainer
+from whytube.explainer.scores import build_scores
+from whytube.models import fingerprint, save_explainer
 from whytube.training.loop import Loop, claimed
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
 

@@ -6,8 +6,7 @@ import torch
 from toy_explainer import tiny_classifier, tiny_explainer
 from toy_source import Tints
 from whytube.errors import ModelError
-from whytube.models import save_classifier
-from whytube.models.explainer_file import KIND, load_explainer, save_explainer
+from whytube.models import load_explainer, save_classifier, save_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.search.question import ask
 
@@ -41,7 +40,7 @@ def test_a_loaded_explainer_answers_the_same(explainer, path):
 
 
 def test_the_header_tells_how_it_came_about(path):
-    header = read_header(path, kind=KIND)
+    header = read_header(path, kind="explainer")
     assert header["provenance"] == {"data": "tints"}
     assert header["metrics"] == {"loss": 1.5}
     assert header["objective"] == "two-sided"
@@ -49,9 +48,9 @@ def test_the_header_tells_how_it_came_about(path):
 
 
 def test_a_file_from_before_recipes_were_kept_is_read(explainer, path):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     del header["recipe"]
-    save_tensors(path, tensors, header, kind=KIND)
+    save_tensors(path, tensors, header, kind="explainer")
     assert load_explainer(path, explainer.classifier).attribute_names == explainer.attribute_names
 
 
@@ -66,9 +65,9 @@ def test_another_classifier_is_refused(path):
 
 
 def test_scores_that_do_not_fit_the_maps_are_refused(path):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     del header["classifier"]  # as files had it before there were fingerprints
-    save_tensors(path, tensors, header, kind=KIND)
+    save_tensors(path, tensors, header, kind="explainer")
     wide = tiny_classifier().__class__(Tints.classes, width=1 / 8, frames=2, size=(16, 16))
     with pytest.raises(ModelError, match="it does not fit the classifier's maps"):
         load_explainer(path, wide)
@@ -105,10 +104,10 @@ def test_a_pickle_is_not_opened(explainer, tmp_path):
     ],
 )
 def test_damaged_headers_are_said_to_be(explainer, path, change, message):
-    tensors, header = load_tensors(path, kind=KIND)
+    tensors, header = load_tensors(path, kind="explainer")
     header |= change
     if header["classes"] == "missing":
         del header["classes"]
-    save_tensors(path, tensors, header, kind=KIND)
+    save_tensors(path, tensors, header, kind="explainer")
     with pytest.raises(ModelError, match=message):
         load_explainer(path, explainer.classifier)

@@ -1,0 +1,242 @@
+"""Classifiers and explainers on disk: save and load them, by path or by the name of a shipped model.
+
+A classifier's file holds its weights and a card: how to build it, how it was trained, how good it is. An explainer's
+file holds scores, attribute names and the table, and a fingerprint of the classifier that they were trained for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from whytube.checks import unknown_name
+from whytube.errors import ArgumentError, ModelError
+from whytube.explainer.explainer import Explainer
+from whytube.explainer.objective import OBJECTIVES
+from whytube.explainer.scores import build_scores
+from whytube.models.presets import ARCHITECTURES, construct
+from whytube.models.stored import load_tensors, read_header, save_tensors
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from whytube.classifiers.base import VideoClassifier
+
+SHIPPED = Path(__file__).parent
+LAST_TENSORS = 4
+"""How many tensors tell wrapped networks apart."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a classifier's file says beside its weights.
+
+    architecture, settings, classes: how to build it. recipe: how it was trained. metrics: what it reached.
+    provenance: on what data, at which commit, on which machine.
+    """
+
+    architecture: str
+    settings: dict[str, Any]
+    classes: tuple[str, ...]
+    recipe: dict[str, Any] | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def shipped_names() -> list[str]:
+    """Names of the models that come with the package."""
+    return sorted(file.parent.name for file in SHIPPED.glob("*/classifier.safetensors"))
+
+
+def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
+    """Path of a classifier's file, from the name of a shipped model, a model's folder, or that path itself."""
+    path = Path(path_or_name)
+    if len(path.parts) == 1 and path.name in shipped_names():
+        path = SHIPPED / path.name
+    elif len(path.parts) == 1 and not path.suffix and not path.exists():
+        raise unknown_name("model", path.name, shipped_names())
+    return path / "classifier.safetensors" if path.is_dir() else path
+
+
+def load_saved(path_or_name: str | os.PathLike[str]) -> Explainer | VideoClassifier:
+    """Read a model: of a name or a folder the explainer, where there is one; of a file the classifier alone."""
+    path = find_weights(path_or_name)
+    classifier = load_classifier(path).for_inference()
+    explainer = path.with_name("explainer.safetensors")
+    file_given = path == Path(path_or_name)
+    return classifier if file_given or not explainer.exists() else load_explainer(explainer, classifier)
+
+
+def save_classifier(
+    path: str | os.PathLike[str],
+    model: VideoClassifier,
+    *,
+    provenance: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    half: bool = False,
+) -> Path:
+    """Write a classifier as one safetensors file with its card.
+
+    half: store the filters of the body as float16. The head stays float32: explainers know their classifier by it.
+    """
+    if model.architecture not in ARCHITECTURES:
+        raise ModelError(
+            f"cannot save a classifier of architecture {model.architecture!r}, as it could not be built again. "
+            "Save the weights with the library that the network comes from, and the explainer with save_explainer"
+        )
+    tensors = model.state_dict()
+    if half:
+        tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
+    card = Card(
+        architecture=model.architecture,
+        settings=model.settings,
+        classes=model.classes,
+        recipe=None if recipe is None else dict(recipe),
+        metrics=dict(metrics or {}),
+        provenance=dict(provenance),
+    )
+    return save_tensors(path, tensors, asdict(card), kind="classifier")
+
+
+def load_classifier(path_or_name: str | os.PathLike[str]) -> VideoClassifier:
+    """Read a classifier, ready to use (evaluation mode, float32)."""
+    path, tensors, card = _read(path_or_name)
+    model = _build(path, card, card.classes)
+    _fill(model, tensors, path)
+    return model.eval()
+
+
+def load_backbone(
+    path_or_name: str | os.PathLike[str], classes: Sequence[str], *, seed: int = 0, **changes: Any
+) -> VideoClassifier:
+    """Read a classifier without its head, to train it for other classes (as the paper, UCF101-24 to Olympic Sports).
+
+    seed: decides the weights of the new head. changes: replace stored settings.
+    """
+    path, tensors, card = _read(path_or_name)
+    model = _build(path, replace(card, settings=card.settings | changes), classes, seed=seed)
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("head.")}
+    fresh = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("head.")}
+    _fill(model, kept | fresh, path)
+    return model
+
+
+def read_card(path_or_name: str | os.PathLike[str]) -> Card:
+    """Read what a classifier's file says about it, without the weights."""
+    path = find_weights(path_or_name)
+    return _card(path, read_header(path, kind="classifier"))
+
+
+def weights_fingerprint(path_or_name: str | os.PathLike[str]) -> str:
+    """First 16 digits of the SHA-256 of the names and values of all tensors in a classifier's file."""
+    _, tensors, _ = _read(path_or_name)
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()[:16]
+
+
+def fingerprint(classifier: VideoClassifier) -> str:
+    """First 16 digits of the SHA-256 of the `head.*` tensors; without a head, of the last tensors and the settings."""
+    digest = hashlib.sha256()
+    state = classifier.state_dict()
+    last = [tensor for name, tensor in sorted(state.items()) if name.startswith("head.")]
+    if not last:
+        last = list(state.values())[-LAST_TENSORS:]
+        digest.update(json.dumps(classifier.settings, sort_keys=True).encode())
+    for tensor in last:
+        digest.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def save_explainer(
+    path: str | os.PathLike[str],
+    explainer: Explainer,
+    *,
+    provenance: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write an explainer without its classifier; recipe: how it was trained, metrics: what it reached."""
+    header = {
+        "objective": explainer.objective,
+        "classifier": fingerprint(explainer.classifier),
+        "classes": list(explainer.classes),
+        "attributes": list(explainer.attribute_names),
+        "table": explainer.table.int().tolist(),
+        "recipe": None if recipe is None else dict(recipe),
+        "metrics": dict(metrics or {}),
+        "provenance": dict(provenance),
+    }
+    return save_tensors(path, explainer.scores.state_dict(), header, kind="explainer")
+
+
+def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) -> Explainer:
+    """Read an explainer that was trained for this classifier; another's is refused."""
+    tensors, header = load_tensors(path, kind="explainer")
+    try:
+        classes, attribute_names = tuple(header["classes"]), tuple(header["attributes"])
+        table = torch.tensor(header["table"], dtype=torch.bool)
+        objective = header["objective"]
+        if objective not in OBJECTIVES:
+            raise unknown_name("objective", objective, OBJECTIVES)
+    except (KeyError, TypeError, ValueError) as error:  # an ArgumentError is a ValueError
+        raise ModelError(f"cannot use {path}: its header is damaged ({error})") from error
+    if classes != classifier.classes:
+        raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
+    if header.get("classifier") not in (None, fingerprint(classifier)):
+        raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
+    scores = build_scores(classifier, len(attribute_names))
+    try:
+        scores.load_state_dict(tensors)
+        return Explainer(classifier, scores.eval(), attribute_names, table, objective)
+    except (RuntimeError, ArgumentError) as error:
+        raise ModelError(f"cannot use {path}: it does not fit the classifier's maps. {error}") from error
+
+
+def _halved(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Turn filters into float16; vectors (normalisations, biases) are few and may exceed its range."""
+    return tensor.half() if tensor.is_floating_point() and tensor.ndim > 1 and not name.startswith("head.") else tensor
+
+
+def _read(path_or_name: str | os.PathLike[str]) -> tuple[Path, dict[str, torch.Tensor], Card]:
+    path = find_weights(path_or_name)
+    tensors, header = load_tensors(path, kind="classifier")
+    return path, tensors, _card(path, header)
+
+
+def _card(path: Path, header: dict[str, Any]) -> Card:
+    if header.pop("base", None) is not None:
+        raise ModelError(
+            f"cannot use {path}: it holds only what differs from other weights, a format of earlier versions. "
+            "Make a whole file of it with studies/whole_weights.py of whytube's source"
+        )
+    try:
+        return Card(**{**header, "classes": tuple(header["classes"])})
+    except (TypeError, KeyError) as error:
+        raise ModelError(f"cannot use {path}: its card is damaged ({error})") from error
+
+
+def _build(path: Path, card: Card, classes: Sequence[str], *, seed: int = 0) -> VideoClassifier:
+    if card.architecture not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ModelError(f"cannot use {path}: unknown architecture {card.architecture!r}; this whytube knows {known}")
+    try:
+        return construct(card.architecture, classes, settings=card.settings, seed=seed)
+    except (TypeError, ArgumentError) as error:
+        raise ModelError(f"cannot use {path}: {error}") from error
+
+
+def _fill(model: VideoClassifier, tensors: dict[str, torch.Tensor], path: Path) -> None:
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ModelError(f"cannot use {path}: its weights do not fit its settings. {error}") from error
