@@ -18,6 +18,7 @@ from whytube.data.export import export_world
 from whytube.data.layout import read_dataset
 from whytube.explainer.scores import shape_windows
 from whytube.search.grad_cam import contrastive_maps
+from whytube.search.question import ask
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 from your_own_model import FRAMES, SIZE, YourNet, train
@@ -85,7 +86,7 @@ def main(folder: Path, *, count: int = 60, steps: int = 10, clips: int = 60) -> 
         volumes = scores_by_hand([h.detach() for h in maps], weights)
         path = whytube.max_subpath_difference(volumes, torch.tensor([a]), torch.tensor([[b]]))
     value, best = path.value[0, 0].max(0)
-    answer = explainer(explainer.question(clip), 1)
+    answer = explainer(ask(explainer.classifier, clip), 1)
     torch.testing.assert_close(answer.scores[0, 0, 0], value, rtol=1e-3, atol=1e-3)
     attribute = explainer.attribute_names[best]
     assert explainer.attribute_names[answer.attribute_ids[0, 0, 0]] == attribute

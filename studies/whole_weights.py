@@ -20,6 +20,7 @@ from whytube.models.stored import load_tensors, read_header
 
 def main(old: Path, base: Path, out: Path, *, half: bool = True) -> Path:
     """Write the whole file, and the explainer where there is one."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     changed, header = load_tensors(old, kind="classifier")
     expected = header.get("base")
     if not expected:

@@ -104,7 +104,6 @@ def test_a_difference_becomes_a_whole_file(old, tmp_path):
     with pytest.raises(ModelError, match=r"studies/whole_weights\.py"):
         load_classifier(path)
     folder = tmp_path / "new"
-    folder.mkdir()
     whole = make_whole(path, base, folder / "classifier.safetensors")
     loaded = load_classifier(whole)
     clips = torch.rand(2, 3, loaded.frames, *loaded.size)

@@ -135,6 +135,8 @@ class I3D(VideoClassifier):
 
     architecture = "i3d"
     foldable = True
+    frozen: tuple[str, ...] = ()
+    """Stages that training leaves as they are, see `freeze_below`."""
 
     def __init__(
         self,
@@ -150,7 +152,6 @@ class I3D(VideoClassifier):
             raise fail("dropout", "at least 0 and less than 1", dropout)
         self.temporal_strides = check_choice(temporal_strides, "temporal_strides", TEMPORAL_STRIDES)
         self.dropout = float(dropout)
-        self.frozen: tuple[str, ...] = ()
         self.stages = nn.ModuleDict(
             {
                 "Conv3d_1a_7x7": Unit(3, 64, 7, stride=self._stride((2, 2, 2))),
