@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from whytube.models.classifier_file import read_card
+from whytube.models import read_card
 
 from whytube.cli import main
 from whytube.cli.config import changed, read_changes

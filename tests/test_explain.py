@@ -14,7 +14,7 @@ from whytube.explainer import explain as module
 from whytube.explaining import explain, explain_all, load_model
 from whytube.explanation import Explanation
 from whytube.models import save_classifier
-from whytube.models.explainer_file import save_explainer
+from whytube.models import save_explainer
 from whytube.search.question import Question
 from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import erase, tube_mask

@@ -10,7 +10,7 @@ from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.objective import OBJECTIVES, zero_level
-from whytube.models.explainer_file import KIND, load_explainer
+from whytube.models import load_explainer
 from whytube.models.stored import read_header
 from whytube.training import Recipe, fit_classifier
 from whytube.training.explainer import EXPLAINER_RECIPES, FILE, HISTORY, fit_explainer
@@ -106,7 +106,7 @@ def test_what_is_left_in_the_folder(tmp_path):
     assert same(loaded.scores, explainer.scores)
     assert json.loads((tmp_path / HISTORY).read_text()) == history.to_dict()
     assert (tmp_path / FILE).exists()
-    kept = read_header(tmp_path / "explainer.safetensors", kind=KIND)["recipe"]
+    kept = read_header(tmp_path / "explainer.safetensors", kind="explainer")["recipe"]
     assert kept == json.loads(json.dumps(asdict(replace(QUICK, clips=24))))
     assert (tmp_path / "history.json").read_text() == curve, "the classifier's curve was overwritten"
     fit_classifier(classifier, Tints(), replace(CLASSIFIER, clips=24), out_dir=tmp_path, resume=True)
