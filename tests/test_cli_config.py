@@ -5,11 +5,11 @@ import sys
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from whytube.models.classifier_file import read_card
 
 from whytube.cli import main
 from whytube.cli.config import changed, read_changes
 from whytube.errors import ArgumentError
+from whytube.models import read_card
 from whytube.models.stored import load_tensors
 from whytube.training.recipe import RECIPES
 

@@ -15,7 +15,12 @@ from whytube.explainer import explain as module
 from whytube.explaining import explain, explain_all, load_model
 from whytube.explanation import Explanation
 from whytube.models import save_classifier
+<<<<<<< HEAD
 from whytube.search.question import Question, ask
+=======
+from whytube.models import save_explainer
+from whytube.search.question import Question
+>>>>>>> models
 from whytube.search.verify import VERIFYING_FILL
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_video

@@ -11,7 +11,12 @@ from toy_explainer import tiny_classifier
 from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
+<<<<<<< HEAD
 from whytube.explainer.objective import OBJECTIVES
+=======
+from whytube.explainer.objective import OBJECTIVES, zero_level
+from whytube.models import load_explainer
+>>>>>>> models
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import FILE, HISTORY, fit_explainer
