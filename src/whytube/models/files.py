@@ -9,17 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from whytube.checks import unknown_name
+from whytube.classifiers.c3d_resnet import C3DResNet
+from whytube.classifiers.i3d import I3D
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.explainer import Explainer
-from whytube.explainer.objective import OBJECTIVES
+from whytube.explainer.explainer import OBJECTIVES, Explainer
 from whytube.explainer.scores import build_scores
-from whytube.models.presets import ARCHITECTURES, construct
 from whytube.models.stored import load_tensors, read_header, save_tensors
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
 
+ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet, I3D.architecture: I3D}
 SHIPPED = Path(__file__).parent
 LAST_TENSORS = 4
 """How many tensors tell wrapped networks apart."""
@@ -240,3 +242,14 @@ def _fill(model: VideoClassifier, tensors: dict[str, torch.Tensor], path: Path) 
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise ModelError(f"cannot use {path}: its weights do not fit its settings. {error}") from error
+
+
+def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
+    """Build a network of a named architecture without touching the global random state."""
+    known = signature(ARCHITECTURES[architecture]).parameters.keys() - {"classes"}
+    for name in settings:
+        if name not in known:
+            raise unknown_name(f"setting of {architecture}", name, known)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ARCHITECTURES[architecture](classes, **settings)

@@ -72,10 +72,13 @@ class Job(NamedTuple):
         negatives = self.classes - 1 if self.negative is None else self.negative.shape[1]
         return rows // self.classes * negatives, rows // max(1, self.positive.shape[0] * self.classes), negatives
 
-    def rows(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Which volumes each item adds and subtracts: (N,), -1 for an unknown class; None without `positive`."""
+    def rows(self) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Which volumes each item adds and subtracts, and its length: (N,) each.
+
+        A row is -1 for an unknown class; rows are None without `positive`, lengths where all steps count.
+        """
         if self.positive is None:
-            return None, None
+            return None, None, self.lengths
         positive, negative, classes = self.positive, self.negative, self.classes
         if negative is None:
             negative = other_classes(positive, classes)
@@ -88,13 +91,10 @@ class Job(NamedTuple):
             legal = (index >= 0) & (index < classes)
             return torch.where(legal[:, None], first[:, None] * inner + within, -1)
 
-        return row(positive[:, None]).expand(batch, inner, n).flatten(), row(negative).flatten()
-
-    def item_lengths(self) -> torch.Tensor | None:
-        """Time steps that count for each item: (N,), or None for all."""
-        if self.positive is None or self.lengths is None:
-            return self.lengths
-        return self.lengths[:, None].expand(-1, self.counts()[0] // len(self.lengths)).flatten()
+        lengths = self.lengths
+        if lengths is not None:
+            lengths = lengths[:, None].expand(-1, inner * n).flatten()
+        return row(positive[:, None]).expand(batch, inner, n).flatten(), row(negative).flatten(), lengths
 
     def path_index(self, cells: torch.Tensor) -> torch.Tensor:
         """Where `cells` (N, T, 3) lie in the flat volumes: (1, N, T), or (2, N, T) to add and to subtract.
@@ -106,7 +106,7 @@ class Job(NamedTuple):
         form, row, col = cells.unbind(-1)
         offset = torch.arange(0, t * step, step, device=cells.device) + col
         offset = offset.add(row, alpha=w).add(form, alpha=t * step)
-        plus, minus = self.rows()
+        plus, minus, _ = self.rows()
         if plus is None or minus is None:
             first = torch.arange(0, count * size, size, device=cells.device)[None]
         else:
@@ -273,9 +273,9 @@ def _find(job: Job) -> Found:
     if backend == "cpu":
         from whytube.subpath import cpu
 
-        return cpu.search(job)
+        return cpu.search(job, *job.rows())
     job.check_indices()  # standard operations would fail on such indices in their own words, or not at all
-    return reference.search(job)
+    return reference.search(job, *job.rows())
 
 
 def _subpath(*arguments: Any) -> Found:
