@@ -18,7 +18,7 @@ LEVELS = (
     ("errors",),
     ("checks", "files"),
     ("video", "tubes", "subpath", "versions"),
-    ("classifiers", "reason"),
+    ("classifiers",),
     ("explanation",),
     ("search",),
     ("explainer",),
