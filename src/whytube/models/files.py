@@ -105,7 +105,8 @@ def save_classifier(
 ) -> Path:
     """Write a classifier as one safetensors file with its card.
 
-    told: see Told. half: store the filters of the body as float16. The head stays float32: explainers know their classifier by it.
+    told: see Told.
+    half: store the filters of the body as float16. The head stays float32: explainers know their classifier by it.
     """
     if model.architecture not in ARCHITECTURES:
         raise ModelError(
