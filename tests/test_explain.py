@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from toy_explainer import tiny_classifier, tiny_explainer
+from toy_explainer import saved_model, tiny_classifier, tiny_explainer
 from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explaining import explain, explain_all
 from whytube.explanation import Explanation
-from whytube.models import files, load_model, save_classifier, save_explainer
+from whytube.models import files, load_model
 from whytube.search.verify import VERIFYING_FILL, Question, ask
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_video
@@ -228,11 +228,7 @@ def test_nothing_is_kept_of_a_video(video, explainer):
 
 @pytest.fixture
 def folder(explainer, tmp_path):
-    made = tmp_path / "models" / "tiny"
-    made.mkdir(parents=True)
-    save_classifier(made / "classifier.safetensors", explainer.classifier, provenance={})
-    save_explainer(made / "explainer.safetensors", explainer, provenance={})
-    return made
+    return saved_model(tmp_path / "models" / "tiny", explainer)
 
 
 def test_models_by_folder_and_by_name(video, explainer, folder, monkeypatch):

@@ -24,8 +24,8 @@ def main(program):
         code = frame.f_code
         if not code.co_filename.startswith(package) or not code.co_flags & 1:
             return None
-        file = code.co_filename[len(package) + 1 :]
-        return None if file in APART else (file, INNER.sub("", code.co_qualname))
+        file, name = code.co_filename[len(package) + 1 :], INNER.sub("", code.co_qualname)
+        return (file, name) if name and file not in APART else None
 
     def watch(frame, event, _):
         if event != "call" or (called := own(frame)) is None:

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 import torch
 
@@ -33,6 +33,27 @@ ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DRe
 SHIPPED = Path(__file__).parent
 LAST_TENSORS = 4
 """How many tensors tell wrapped networks apart."""
+
+
+class Told(TypedDict, total=False):
+    """What a file says about where its weights come from.
+
+    provenance: data, commit, machine. recipe: how they were trained. metrics: what they reached.
+    """
+
+    provenance: Required[Mapping[str, Any]]
+    recipe: Mapping[str, Any] | None
+    metrics: Mapping[str, Any] | None
+
+
+def _plain(told: Told) -> dict[str, Any]:
+    """Give every entry, as JSON can hold it."""
+    recipe = told.get("recipe")
+    return {
+        "recipe": None if recipe is None else dict(recipe),
+        "metrics": dict(told.get("metrics") or {}),
+        "provenance": dict(told["provenance"]),
+    }
 
 
 @dataclass(frozen=True)
@@ -79,13 +100,12 @@ def save_classifier(
     path: str | os.PathLike[str],
     model: VideoClassifier,
     *,
-    provenance: Mapping[str, Any],
-    recipe: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
     half: bool = False,
+    **told: Unpack[Told],
 ) -> Path:
     """Write a classifier as one safetensors file with its card.
 
+    told: see Told.
     half: store the filters of the body as float16. The head stays float32: explainers know their classifier by it.
     """
     if model.architecture not in ARCHITECTURES:
@@ -96,14 +116,7 @@ def save_classifier(
     tensors = model.state_dict()
     if half:
         tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
-    card = Card(
-        architecture=model.architecture,
-        settings=model.settings,
-        classes=model.classes,
-        recipe=None if recipe is None else dict(recipe),
-        metrics=dict(metrics or {}),
-        provenance=dict(provenance),
-    )
+    card = Card(model.architecture, model.settings, model.classes, **_plain(told))
     return save_tensors(path, tensors, asdict(card), kind="classifier")
 
 
@@ -159,24 +172,15 @@ def fingerprint(classifier: VideoClassifier) -> str:
     return digest.hexdigest()[:16]
 
 
-def save_explainer(
-    path: str | os.PathLike[str],
-    explainer: Explainer,
-    *,
-    provenance: Mapping[str, Any],
-    recipe: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write an explainer without its classifier; recipe: how it was trained, metrics: what it reached."""
+def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: Unpack[Told]) -> Path:
+    """Write an explainer without its classifier; told: see Told."""
     header = {
         "objective": explainer.objective,
         "classifier": fingerprint(explainer.classifier),
         "classes": list(explainer.classes),
         "attributes": list(explainer.attribute_names),
         "table": explainer.table.int().tolist(),
-        "recipe": None if recipe is None else dict(recipe),
-        "metrics": dict(metrics or {}),
-        "provenance": dict(provenance),
+        **_plain(told),
     }
     return save_tensors(path, explainer.scores.state_dict(), header, kind="explainer")
 
