@@ -35,8 +35,8 @@ test: $(READY) $(BROWSER) ## Run the whole test suite
 	$(TESTS)
 
 check: $(READY) ## Format, lint, types and the quick tests
-	$(BIN)/ruff format src tests examples
-	$(BIN)/ruff check --fix src tests examples
+	$(BIN)/ruff format src tests examples benchmarks studies
+	$(BIN)/ruff check --fix src tests examples benchmarks studies
 	$(BIN)/mypy
 	$(TESTS) -m "not slow and not browser"
 

@@ -164,8 +164,8 @@ def search_kernel(  # type: ignore[no-untyped-def]
         if TAPED:
             size = (wide + steps) * (K * SIZE)
             flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
-            place = (wide + item) * steps + time
-            tl.store(index + place, plus * size + flat, mask=exists)
+            entry = (wide + item) * steps + time
+            tl.store(index + entry, plus * size + flat, mask=exists)
             tl.store(weight + place, along.to(ACC), mask=exists)
             if DIFFERENCE:
                 place += (wide + items) * steps
