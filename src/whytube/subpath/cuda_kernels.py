@@ -166,11 +166,11 @@ def search_kernel(  # type: ignore[no-untyped-def]
             flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
             entry = (wide + item) * steps + time
             tl.store(index + entry, plus * size + flat, mask=exists)
-            tl.store(weight + place, along.to(ACC), mask=exists)
+            tl.store(weight + entry, along.to(ACC), mask=exists)
             if DIFFERENCE:
-                place += (wide + items) * steps
-                tl.store(index + place, minus * size + flat, mask=exists)
-                tl.store(weight + place, -along.to(ACC), mask=exists)
+                entry = (wide + items + item) * steps + time
+                tl.store(index + entry, minus * size + flat, mask=exists)
+                tl.store(weight + entry, -along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)
         tl.store(start + item, tl.where(found, tl.min(tl.where(along, time, STEPS), 0), 0).to(tl.int64))
