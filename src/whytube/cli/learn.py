@@ -62,7 +62,7 @@ def train_classifier(
         str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
     ] = None,
     fc_layers: Annotated[int | None, typer.Option(help="Of a c3d-resnet: 1 to 3, as in the paper's study.")] = None,
-    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, scratch.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, laptop, scratch.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
@@ -80,7 +80,7 @@ def train_classifier(
 ) -> None:
     """Train a classifier.
 
-    Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
+    Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
     """
     from whytube.data.source import clips_to_take
     from whytube.models import save_classifier, weights_fingerprint
@@ -131,7 +131,7 @@ def train_explainer(
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
-    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo, laptop.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
