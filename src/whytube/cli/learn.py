@@ -112,7 +112,7 @@ def train_classifier(
         )
     path = out / "classifier.safetensors"
     save = partial(save_classifier, path, model, provenance=origin, recipe=asdict(how), half=half)
-    metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
+    metrics = _save_and_judge(save, source, judged, where, how.batch_size, seconds=history.records[-1].seconds)
     result = {"classifier": metrics, "history": history.to_dict(), "provenance": origin}
     write_json(result, report)
     said = f"{path}: {100 * metrics['test accuracy']:.1f} % of {judged} test clips right"
@@ -263,14 +263,17 @@ def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwri
 
 
 def _save_and_judge(
-    save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
+    save: Callable[..., Path], source: Source, count: int, device: torch.device, batch_size: int, *, seconds: float
 ) -> dict[str, Any]:
-    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
+    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file.
+
+    batch_size: that of the training, so that judging needs no more memory.
+    """
     from whytube.models import load_classifier
     from whytube.training.classifier import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
-    accuracy = evaluate_classifier(saved, source, "test", count).accuracy
+    accuracy = evaluate_classifier(saved, source, "test", count, batch_size=batch_size).accuracy
     metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
     save(metrics=metrics)
     return metrics
