@@ -18,7 +18,7 @@ from whytube.data.export import export_world
 from whytube.data.layout import read_dataset
 from whytube.explainer.scores import shape_windows
 from whytube.search.grad_cam import contrastive_maps
-from whytube.search.question import ask
+from whytube.search.verify import ask
 from whytube.training.explainer import fit_explainer
 from whytube.training.recipe import Recipe
 from your_own_model import FRAMES, SIZE, YourNet, train

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from whytube.errors import ModelError
 from whytube.models import load_classifier, load_explainer, save_classifier, save_explainer, weights_fingerprint
-from whytube.models.presets import construct
+from whytube.models.files import construct
 from whytube.models.stored import load_tensors, read_header
 
 

@@ -1,11 +1,15 @@
 """The direction of imports, and what `import whytube` may cost."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from whytube.data.world import World
+from whytube.video import write_video
 
 PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 
@@ -14,7 +18,7 @@ LEVELS = (
     ("errors",),
     ("checks", "files"),
     ("video", "tubes", "subpath", "versions"),
-    ("classifiers", "reason"),
+    ("classifiers",),
     ("explanation",),
     ("search",),
     ("explainer",),
@@ -127,3 +131,26 @@ def test_import_is_light():
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "whytube" in loaded
     assert not set(heavy) & set(loaded)
+
+
+def calls(*words):
+    """Run trace_calls.py; return what it says on its last line."""
+    script = Path(__file__).with_name("trace_calls.py")
+    ran = subprocess.run([sys.executable, script, *map(str, words)], capture_output=True, text=True, check=True)
+    return json.loads(ran.stderr.splitlines()[-1])
+
+
+def test_an_answer_takes_few_hops(tmp_path):
+    """From the command line to JSON: functions that are called from another file, and the files they stand in."""
+    video = write_video(tmp_path / "dance.mp4", World(size=64).batch("test", [0]).clips[0], 8.0)
+    found = calls("explain", "explain", video, "--json")
+    assert "explaining.py: explain" in found["calls"]
+    assert "subpath/cpu.py: search" in found["calls"], "down to the kernel"
+    assert len(found["calls"]) <= 45, found["calls"]
+    assert len(found["files"]) <= 20, found["files"]
+
+
+def test_loading_takes_few_hops():
+    found = calls("load", "demo")
+    assert "models/stored.py: load_tensors" in found["calls"]
+    assert len(found["calls"]) <= 12, found["calls"]

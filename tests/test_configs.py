@@ -11,7 +11,7 @@ import typer
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
 from whytube.evaluation.methods import CONTROLS, METHODS
-from whytube.explainer.objective import OBJECTIVES
+from whytube.explainer.explainer import OBJECTIVES
 from whytube.models import PRESETS, build_classifier, read_card
 from whytube.models.files import shipped_names
 from whytube.training import EXPLAINER_RECIPES, RECIPES

@@ -11,8 +11,7 @@ from whytube.evaluation.methods import (
     ShuffledAttributes,
 )
 from whytube.evaluation.metrics import box_areas, tube_frames
-from whytube.search.question import Regions
-from whytube.search.verify import log_odds, masked_logits
+from whytube.search.verify import Regions, log_odds, masked_logits
 
 
 class Short:

@@ -5,7 +5,7 @@ import torch
 from toy_squares import LEFT, RIGHT, Adder, Squares, ask
 from whytube.classifiers.base import Features
 from whytube.evaluation.methods import GradCam
-from whytube.search.question import Question
+from whytube.search.verify import Question
 
 
 def test_the_tube_follows_what_speaks_for_a():

@@ -8,7 +8,7 @@ from whytube.errors import ArgumentError
 from whytube.evaluation.judge import Truth, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.methods import Centre
 from whytube.evaluation.metrics import annotated_boxes
-from whytube.search.question import Regions
+from whytube.search.verify import Regions
 from whytube.tubes import box_masks, erase
 
 RED, GREEN, BLUE, PLAIN = range(4)

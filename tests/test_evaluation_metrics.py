@@ -8,7 +8,7 @@ import torch
 
 from whytube.errors import ArgumentError
 from whytube.evaluation import metrics
-from whytube.search.question import separating_attributes
+from whytube.search.verify import separating_attributes
 from whytube.tubes import Tube, tube_iou
 
 A, B, C, D = range(4)

@@ -4,7 +4,7 @@ from toy_squares import WORDS, Squares, ask
 from whytube.evaluation.judge import Truth, judge
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
-from whytube.search.question import Regions
+from whytube.search.verify import Regions
 
 
 def record_of(boxes, word):

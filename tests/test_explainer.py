@@ -10,9 +10,8 @@ from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer.explainer import NEARLY, Explainer
 from whytube.explainer.scores import build_scores
-from whytube.search import question
-from whytube.search.question import Question, listed
-from whytube.search.verify import VERIFYING_FILL
+from whytube.search import verify as question
+from whytube.search.verify import VERIFYING_FILL, Question, listed
 from whytube.subpath import max_subpath
 from whytube.tubes import Tube, erase, tube_mask
 

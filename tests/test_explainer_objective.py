@@ -10,15 +10,8 @@ from benchmarks.train import straightforward
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.errors import ArgumentError
 from whytube.explainer import objective
-from whytube.explainer.objective import (
-    OBJECTIVES,
-    Objective,
-    attribute_term,
-    class_term,
-    difference_values,
-    find_objective,
-    loss_terms,
-)
+from whytube.explainer.explainer import OBJECTIVES, Objective, find_objective
+from whytube.explainer.objective import attribute_term, class_term, difference_values, loss_terms
 from whytube.explainer.scores import Forms, Scores
 from whytube.subpath.reference import compose
 

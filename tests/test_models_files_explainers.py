@@ -8,7 +8,7 @@ from toy_source import Tints
 from whytube.errors import ModelError
 from whytube.models import load_explainer, save_classifier, save_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
-from whytube.search.question import ask
+from whytube.search.verify import ask
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from toy_explainer import tiny_explainer
+from toy_explainer import saved_model, tiny_explainer
 from video_files import make_video
 from whytube.classifiers import C3DResNet
 from whytube.cli.models import app
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer
-from whytube.models import files, list_models, load_model, read_card, save_classifier, save_explainer
+from whytube.models import files, list_models, load_model, read_card, save_classifier
 from whytube.search.grad_cam import GradCamRegions
 
 
@@ -26,11 +26,7 @@ def explainer():
 
 @pytest.fixture
 def folder(explainer, tmp_path):
-    made = tmp_path / "models" / "tiny"
-    made.mkdir(parents=True)
-    save_classifier(made / "classifier.safetensors", explainer.classifier, provenance={})
-    save_explainer(made / "explainer.safetensors", explainer, provenance={})
-    return made
+    return saved_model(tmp_path / "models" / "tiny", explainer)
 
 
 def test_a_folder_and_a_name_are_a_classifier_with_its_words(explainer, folder, monkeypatch):

@@ -4,19 +4,14 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
-from whytube.models import load_explainer
 
 from interruption import InterruptionError, interrupt_at, same
 from toy_explainer import tiny_classifier
 from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
-<<<<<<< HEAD
-from whytube.explainer.objective import OBJECTIVES
-=======
-from whytube.explainer.objective import OBJECTIVES, zero_level
+from whytube.explainer.explainer import OBJECTIVES
 from whytube.models import load_explainer
->>>>>>> models
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import FILE, HISTORY, fit_explainer

@@ -6,9 +6,18 @@ from toy_source import Tints
 from whytube.classifiers import C3DResNet
 from whytube.explainer.explainer import Explainer
 from whytube.explainer.scores import Forms, Scores, build_scores
+from whytube.models import save_classifier, save_explainer
 
 GRIDS = ((3, 4, 6), (3, 2, 3))
 CHANNELS = (3, 2)
+
+
+def saved_model(folder, explainer):
+    """Write a classifier and its explainer to a new folder."""
+    folder.mkdir(parents=True)
+    save_classifier(folder / "classifier.safetensors", explainer.classifier, provenance={})
+    save_explainer(folder / "explainer.safetensors", explainer, provenance={})
+    return folder
 
 
 def tiny_scores(classes=4, attributes=5, *, grids=GRIDS, channels=CHANNELS, seed=0):

@@ -9,7 +9,7 @@ from torch.nn.functional import avg_pool3d
 from whytube.classifiers.base import Features, VideoClassifier
 from whytube.evaluation.methods import TrueBox
 from whytube.evaluation.suite import truth_of
-from whytube.search import question
+from whytube.search import verify as question
 
 FRAMES, SIZE, SIDE = 4, 32, 8
 WORDS = ("red square", "green square", "blue square", "striped")

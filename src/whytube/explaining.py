@@ -13,8 +13,7 @@ from whytube.checks import check_choice, check_int, check_tensor, fail
 from whytube.errors import ArgumentError
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.models import load_model
-from whytube.search.question import ask
-from whytube.search.verify import masked_logits
+from whytube.search.verify import ask, masked_logits
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
 from whytube.video import Clip, read_clip
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.models.find import Model
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 
 def explain(
@@ -120,7 +119,6 @@ def _explanations(
     }
     done("verify")
     chances = question.features.logits[0].softmax(0).tolist()
-    settings = {"objective": explainer.name, "score": explainer.score_name, "k": k}
     return tuple(
         Explanation(
             source=clip.source,
@@ -133,7 +131,7 @@ def _explanations(
             negative=classifier.classes[negative],
             probabilities=dict(zip(classifier.classes, chances, strict=True)),
             reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n),
-            settings={**settings, "fills": list(fills), "sampling": sampling},
+            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": sampling},
             versions=versions(),
             timings=seconds,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import textwrap
 import time
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, find_device, print_json, require_new
+from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def explain(
     object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
     began = time.perf_counter()
-    require_new(save, overlay, overwrite=overwrite)
+    if save or overlay:
+        require_new(save, overlay, overwrite=overwrite)
     if every and (why_not or save or overlay):
         raise ArgumentError("--all answers for every class: leave out --why-not, --save and --overlay")
     if overlay is not None and overlay.suffix != ".mp4":
@@ -62,7 +64,7 @@ def explain(
 
     imported = time.perf_counter()
     _keep_freed_memory()
-    explainer = load_model(model, device=find_device(device))
+    explainer = load_model(model, device=device)
     loaded = time.perf_counter()
     if every:
         explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
@@ -100,7 +102,7 @@ def _keep_freed_memory() -> None:
 def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -> None:
     if as_json:
         plain = [explanation.to_dict() for explanation in explanations]
-        print_json(plain if every else plain[0])
+        typer.echo(json.dumps(plain if every else plain[0], indent=1))
         return
     for explanation in explanations:
         console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)

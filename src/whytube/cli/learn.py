@@ -20,7 +20,6 @@ from whytube.cli.options import (
     Seed,
     console,
     errors,
-    find_device,
     open_source,
     print_json,
     print_result,
@@ -83,7 +82,7 @@ def train_classifier(
     Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
     """
     from whytube.data.source import clips_to_take
-    from whytube.models import save_classifier, weights_fingerprint
+    from whytube.models import find_device, save_classifier, weights_fingerprint
     from whytube.training.classifier import FILE, fit_classifier
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
@@ -151,7 +150,7 @@ def train_explainer(
     """
     from whytube.checks import unknown_name
     from whytube.data.source import PermutedTable
-    from whytube.models import load_model
+    from whytube.models import find_device, load_model
     from whytube.training.explainer import FILE, fit_explainer
     from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
@@ -217,7 +216,7 @@ def evaluate(
     from whytube.cli.demo import print_results
     from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.suite import evaluate as run_suite
-    from whytube.models import load_explainer, load_model
+    from whytube.models import find_device, load_explainer, load_model
 
     check_int(count, "count", 0)
     require_new(out, overwrite=overwrite)

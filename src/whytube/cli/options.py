@@ -17,8 +17,6 @@ from whytube.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    import torch
-
     from whytube.data.source import Source
     from whytube.training.history import Record
 
@@ -36,25 +34,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to 
 
 console = Console()
 errors = Console(stderr=True)
-
-
-def find_device(name: str) -> torch.device:
-    """Turn a name into a device that is there."""
-    import torch
-
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from error
-    if device.type not in ("cpu", "cuda"):
-        raise ArgumentError(f"device {name!r} is not supported: use cpu, cuda or cuda:N")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ArgumentError(
-            f"there is no CUDA device {name!r} here ({torch.cuda.device_count()} found): use --device cpu"
-        )
-    return device
 
 
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:

@@ -15,7 +15,6 @@ from whytube.cli.options import (
     Seed,
     console,
     errors,
-    find_device,
     print_json,
     print_result,
     require_new,
@@ -97,6 +96,7 @@ def demo(
     Example: `whytube demo --out demo`
     """
     from whytube.cli.demo import MADE, run_demo
+    from whytube.models import find_device
 
     check_int(count, "count", 1)
     require_new(*(out / name for name in MADE), overwrite=overwrite)

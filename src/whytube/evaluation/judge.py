@@ -14,15 +14,14 @@ import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
-from whytube.search.question import separating_attributes
-from whytube.search.verify import masked_logits
+from whytube.search.verify import masked_logits, separating_attributes
 from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 NEGATIVE_TOPS = (1, 3)
 CONCEPT_TOPS = (1, 3, 5)

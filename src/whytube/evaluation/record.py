@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from whytube.data.source import Source
     from whytube.evaluation.judge import Truth
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 KEPT = ("negative_class_accuracy.top1", "negative_class_accuracy.top3", "positive_drop", "concept_accuracy.top1")
 """Figures kept of every case, by the names they have in the record."""

@@ -15,7 +15,7 @@ from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.record import clip_records
 from whytube.evaluation.results import ClassifierResults, Results
 from whytube.evaluation.summary import means_with_intervals, summarise
-from whytube.search.question import ask
+from whytube.search.verify import ask
 from whytube.tubes import FILLS
 from whytube.versions import provenance
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
     from whytube.evaluation.results import MethodResults
-    from whytube.search.question import Method, Question, Regions
+    from whytube.search.verify import Method, Question, Regions
 
 JUDGING_FILLS = ("mean", "blur", "freeze")
 """What regions are masked with. The paper's is "zero"; add it to compare to the letter."""

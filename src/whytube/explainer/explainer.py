@@ -7,19 +7,49 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whytube.checks import check_int, fail, shape_of
-from whytube.explainer.objective import find_objective
-from whytube.search.question import listed, suited_attributes, top_regions
-from whytube.search.verify import VERIFIED_SCORE, best_regions
+from whytube.checks import check_int, fail, shape_of, unknown_name
+from whytube.search.verify import VERIFIED_SCORE, best_regions, listed_suited, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.explainer.scores import Scores
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 NEARLY = 0.5
 """Fraction of its attribute's best score that a tube must reach; chosen of 0, .5, .7, .85 on 72 val clips."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """Weights of the two terms, and what goes with them.
+
+    class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
+    attribute_term: weight of the contrast between present and absent attributes.
+    standardise: bring every feature channel to mean 0 and deviation 1.
+    verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
+    """
+
+    class_term: float = 1.0
+    two_sided: bool = False
+    attribute_term: float = 0.0
+    standardise: bool = False
+    verify: bool = False
+
+
+OBJECTIVES = {
+    "paper": Objective(),
+    "two-sided": Objective(two_sided=True, standardise=True),
+    "ours": Objective(class_term=0.0, attribute_term=1.0, standardise=True, verify=True),
+    "ours+class": Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True, verify=True),
+}
+
+
+def find_objective(name: str) -> Objective:
+    """Return an objective by name."""
+    if name not in OBJECTIVES:
+        raise unknown_name("objective", name, OBJECTIVES)
+    return OBJECTIVES[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +80,9 @@ class Explainer:
         return self.objective
 
     @property
-    def score_name(self) -> str:
-        """What its scores are: how much the log-odds of B rise, see `_verified`; or the sum along the tube, eq. (9)."""
-        return VERIFIED_SCORE if self.verifies else "tube score"
+    def settings(self) -> dict[str, str]:
+        """What an explanation says about how it was made: the objective, and what the scores of its reasons are."""
+        return {"objective": self.objective, "score": VERIFIED_SCORE if self.verifies else "tube score"}
 
     @property
     def verifies(self) -> bool:
@@ -79,11 +109,11 @@ class Explainer:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
         check_int(k, "k", 1)
-        maps = self.scores.normalise(question.features.maps)
-        return self._verified(question, maps, k) if self.verifies else self._ranked(question, maps, k)
+        return self._verified(question, k) if self.verifies else self._ranked(question, k)
 
-    def _ranked(self, question: Question, maps: tuple[torch.Tensor, ...], k: int) -> Regions:
+    def _ranked(self, question: Question, k: int) -> Regions:
         """Eq. (9): the best tube of every attribute, ranked by its score (the sigmoid is monotonous, and saturates)."""
+        maps = self.scores.normalise(question.features.maps)
         every = torch.arange(len(self.attribute_names), device=question.clips.device)[None]
         paths = []
         for b in range(len(question.clips)):  # a clip at a time: the volumes of all classes are large
@@ -94,16 +124,15 @@ class Explainer:
         boxes = self.scores.forms.boxes(torch.cat([path.cells for path in paths]))
         return top_regions(boxes, every[None].expand(value.shape), value, k)
 
-    def _verified(self, question: Question, maps: tuple[torch.Tensor, ...], k: int) -> Regions:
+    def _verified(self, question: Question, k: int) -> Regions:
         """Candidates from the layer, ranked by what the classifier says once they are masked.
 
         Each suited attribute proposes its best tube in every form, if the tube scores at least NEARLY of the best: the
         classifier then has a choice, and all of it is where the attribute is.
         """
-        suited = suited_attributes(self.table, question)  # (B, N, S)
-        ids = listed(suited.any(1))  # (B, s), -1 where there are fewer
+        ids, fits = listed_suited(self.table, question)  # (B, s), (B, N, s)
         clip = torch.arange(len(ids), device=ids.device)[:, None]
-        volumes = self.scores.attribute_volumes(maps)[clip, ids.clamp_min(0)]  # (B, s, K, T, H, W)
+        volumes = self.scores(question.features.maps)[clip, ids.clamp_min(0)]  # (B, s, K, T, H, W)
         path = max_subpath(volumes.unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, T, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
@@ -111,7 +140,6 @@ class Explainer:
         top = path.value.amax(2, keepdim=True)
         likely = torch.where(top > 0, path.value >= NEARLY * top, path.value == top)  # (B, s, K)
         negatives = question.negative.shape[1]
-        fits = suited.gather(2, ids.clamp_min(0)[:, None].expand(-1, negatives, -1)) & (ids >= 0)[:, None]  # (B, N, s)
         boxes = self.scores.forms.boxes(cells)[:, None].expand(-1, negatives, -1, -1, -1, -1)
         exists = fits[..., None] & likely[:, None]
         every = ids[:, None].expand(fits.shape)

@@ -21,58 +21,25 @@ against B is not predicted: it is measured, see `Explainer`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 from torch.utils.checkpoint import checkpoint
 
-from whytube.checks import unknown_name
-from whytube.search.question import listed
+from whytube.search.verify import listed
 from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference, other_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
+    from whytube.explainer.explainer import Objective
     from whytube.explainer.scores import Scores
 
     Maps: TypeAlias = Sequence[torch.Tensor]  # (B, d, T, H, W), one per scale
 
 _VOLUME_BYTES = 128 << 20  # of the score volumes that exist at one time while paths are searched
-
-
-@dataclass(frozen=True, kw_only=True)
-class Objective:
-    """Weights of the two terms, and what goes with them.
-
-    class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
-    attribute_term: weight of the contrast between present and absent attributes.
-    standardise: bring every feature channel to mean 0 and deviation 1.
-    verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
-    """
-
-    class_term: float = 1.0
-    two_sided: bool = False
-    attribute_term: float = 0.0
-    standardise: bool = False
-    verify: bool = False
-
-
-OBJECTIVES = {
-    "paper": Objective(),
-    "two-sided": Objective(two_sided=True, standardise=True),
-    "ours": Objective(class_term=0.0, attribute_term=1.0, standardise=True, verify=True),
-    "ours+class": Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True, verify=True),
-}
-
-
-def find_objective(name: str) -> Objective:
-    """Return an objective by name."""
-    if name not in OBJECTIVES:
-        raise unknown_name("objective", name, OBJECTIVES)
-    return OBJECTIVES[name]
 
 
 def loss_terms(

@@ -105,9 +105,6 @@ class Forms:
         return cell_boxes(own, shapes, grids, frames=self.frames, size=self.size)
 
 
-PARTS, WINDOWS = shape_parts(), shape_windows()
-
-
 class Scores(nn.Module):
     """Weights w_c and w_s for C classes and S attributes on maps of `channels` channels each, one per scale.
 
@@ -124,8 +121,8 @@ class Scores(nn.Module):
         for i, d in enumerate(channels):
             self.register_buffer(f"mean{i}", torch.zeros(d))
             self.register_buffer(f"gain{i}", torch.ones(d))
-        self.register_buffer("parts", PARTS.clone(), persistent=False)
-        self.register_buffer("windows", WINDOWS.clone(), persistent=False)
+        self.register_buffer("parts", shape_parts(), persistent=False)
+        self.register_buffer("windows", shape_windows(), persistent=False)
 
     parts: torch.Tensor
     windows: torch.Tensor
@@ -146,6 +143,10 @@ class Scores(nn.Module):
             (h - self.get_buffer(f"mean{i}").view(shape)) * self.get_buffer(f"gain{i}").view(shape)
             for i, h in enumerate(maps)
         )
+
+    def forward(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Attribute scores of the classifier's own maps: see `attribute_volumes`, which takes standardised ones."""
+        return self.attribute_volumes(self.normalise(maps))
 
     def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
         """Class scores w_c * (1 + w_s) . h, without the additive w_s, which cancels in any class difference.

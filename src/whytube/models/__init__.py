@@ -20,7 +20,7 @@ from whytube.models.files import (
     save_explainer,
     weights_fingerprint,
 )
-from whytube.models.find import Listed, Model, list_models, load_model
+from whytube.models.find import Listed, Model, find_device, list_models, load_model
 from whytube.models.presets import PRESETS, build_classifier
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Listed",
     "Model",
     "build_classifier",
+    "find_device",
     "fingerprint",
     "list_models",
     "load_backbone",

@@ -9,17 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 import torch
 
 from whytube.checks import unknown_name
+from whytube.classifiers.c3d_resnet import C3DResNet
+from whytube.classifiers.i3d import I3D
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.explainer import Explainer
-from whytube.explainer.objective import OBJECTIVES
+from whytube.explainer.explainer import OBJECTIVES, Explainer
 from whytube.explainer.scores import build_scores
-from whytube.models.presets import ARCHITECTURES, construct
 from whytube.models.stored import load_tensors, read_header, save_tensors
 
 if TYPE_CHECKING:
@@ -28,9 +29,31 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
 
+ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet, I3D.architecture: I3D}
 SHIPPED = Path(__file__).parent
 LAST_TENSORS = 4
 """How many tensors tell wrapped networks apart."""
+
+
+class Told(TypedDict, total=False):
+    """What a file says about where its weights come from.
+
+    provenance: data, commit, machine. recipe: how they were trained. metrics: what they reached.
+    """
+
+    provenance: Required[Mapping[str, Any]]
+    recipe: Mapping[str, Any] | None
+    metrics: Mapping[str, Any] | None
+
+
+def _plain(told: Told) -> dict[str, Any]:
+    """Give every entry, as JSON can hold it."""
+    recipe = told.get("recipe")
+    return {
+        "recipe": None if recipe is None else dict(recipe),
+        "metrics": dict(told.get("metrics") or {}),
+        "provenance": dict(told["provenance"]),
+    }
 
 
 @dataclass(frozen=True)
@@ -77,13 +100,12 @@ def save_classifier(
     path: str | os.PathLike[str],
     model: VideoClassifier,
     *,
-    provenance: Mapping[str, Any],
-    recipe: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
     half: bool = False,
+    **told: Unpack[Told],
 ) -> Path:
     """Write a classifier as one safetensors file with its card.
 
+    told: see Told.
     half: store the filters of the body as float16. The head stays float32: explainers know their classifier by it.
     """
     if model.architecture not in ARCHITECTURES:
@@ -94,14 +116,7 @@ def save_classifier(
     tensors = model.state_dict()
     if half:
         tensors = {name: _halved(name, tensor) for name, tensor in tensors.items()}
-    card = Card(
-        architecture=model.architecture,
-        settings=model.settings,
-        classes=model.classes,
-        recipe=None if recipe is None else dict(recipe),
-        metrics=dict(metrics or {}),
-        provenance=dict(provenance),
-    )
+    card = Card(model.architecture, model.settings, model.classes, **_plain(told))
     return save_tensors(path, tensors, asdict(card), kind="classifier")
 
 
@@ -157,24 +172,15 @@ def fingerprint(classifier: VideoClassifier) -> str:
     return digest.hexdigest()[:16]
 
 
-def save_explainer(
-    path: str | os.PathLike[str],
-    explainer: Explainer,
-    *,
-    provenance: Mapping[str, Any],
-    recipe: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write an explainer without its classifier; recipe: how it was trained, metrics: what it reached."""
+def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: Unpack[Told]) -> Path:
+    """Write an explainer without its classifier; told: see Told."""
     header = {
         "objective": explainer.objective,
         "classifier": fingerprint(explainer.classifier),
         "classes": list(explainer.classes),
         "attributes": list(explainer.attribute_names),
         "table": explainer.table.int().tolist(),
-        "recipe": None if recipe is None else dict(recipe),
-        "metrics": dict(metrics or {}),
-        "provenance": dict(provenance),
+        **_plain(told),
     }
     return save_tensors(path, explainer.scores.state_dict(), header, kind="explainer")
 
@@ -240,3 +246,14 @@ def _fill(model: VideoClassifier, tensors: dict[str, torch.Tensor], path: Path) 
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise ModelError(f"cannot use {path}: its weights do not fit its settings. {error}") from error
+
+
+def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
+    """Build a network of a named architecture without touching the global random state."""
+    known = signature(ARCHITECTURES[architecture]).parameters.keys() - {"classes"}
+    for name in settings:
+        if name not in known:
+            raise unknown_name(f"setting of {architecture}", name, known)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ARCHITECTURES[architecture](classes, **settings)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import torch
+
 from whytube.checks import fail, unknown_name
 from whytube.classifiers.base import VideoClassifier
-from whytube.errors import ModelError, WhytubeError
+from whytube.errors import ArgumentError, ModelError, WhytubeError
 from whytube.explainer.explainer import Explainer
 from whytube.models.files import find_weights, load_saved, read_card, shipped_names
 from whytube.search.grad_cam import GradCamRegions
@@ -20,10 +22,23 @@ from whytube.search.grad_cam import GradCamRegions
 if TYPE_CHECKING:
     from types import ModuleType
 
-    import torch
-
 Model: TypeAlias = Explainer | GradCamRegions
 """What answers questions about its classifier: with words, or by regions alone."""
+
+
+def find_device(name: str | torch.device) -> torch.device:
+    """Find a device that is there; "auto" is the GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from error
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise ArgumentError(f"device {str(name)!r} is not supported: use cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ArgumentError(f"there is no CUDA device {str(name)!r} here ({torch.cuda.device_count()} found): use cpu")
+    return device
 
 
 def load_model(
@@ -37,7 +52,7 @@ def load_model(
         model: the name of a shipped model; a folder with classifier.safetensors and, for words, explainer.safetensors;
             a classifier's file; FILE.py:NAME, an object or a function in a Python file, which is run; or a classifier
             or explainer itself. A classifier without an explainer is explained by regions.
-        device: where to move it; by default it stays where it is.
+        device: where to move it, "auto" for the GPU if there is one; by default it stays where it is.
     """
     found: object = model
     if isinstance(model, str) and model.rpartition(":")[0].endswith(".py"):
@@ -49,7 +64,7 @@ def load_model(
     if not isinstance(found, Model):
         expected = "a name, a path, an Explainer or a VideoClassifier: see whytube.wrap"
         raise fail("model", expected, f"a bare {type(found).__name__}")
-    return found if device is None else found.to(device)
+    return found if device is None else found.to(find_device(device))
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,16 @@
-"""Architectures by name, and presets: named settings of them."""
+"""Presets: networks to train, by name."""
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from whytube.checks import unknown_name
-from whytube.classifiers.c3d_resnet import C3DResNet
-from whytube.classifiers.i3d import I3D
+from whytube.models.files import construct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.classifiers.base import VideoClassifier
-
-ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DResNet, I3D.architecture: I3D}
 
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # The paper's: 37 G multiply-adds a clip, 14 M weights; maps 256 x 14 x 14 and 512 x 7 x 7.
@@ -44,14 +38,3 @@ def build_classifier(preset: str, classes: Sequence[str], *, seed: int = 0, **ch
         raise unknown_name("classifier preset", preset, PRESETS)
     architecture, settings = PRESETS[preset]
     return construct(architecture, classes, seed=seed, settings=settings | changes)
-
-
-def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
-    """Build a network of a named architecture without touching the global random state."""
-    known = signature(ARCHITECTURES[architecture]).parameters.keys() - {"classes"}
-    for name in settings:
-        if name not in known:
-            raise unknown_name(f"setting of {architecture}", name, known)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return ARCHITECTURES[architecture](classes, **settings)

@@ -22,7 +22,7 @@ from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 SIDES = (2 / 7, 3 / 7)
 """Sides of a square box, as fractions of the frame's shorter side: the paper's smallest and largest coarse forms."""
@@ -47,7 +47,11 @@ class GradCamRegions:
     classifier: VideoClassifier
     name: str = "grad-cam-regions"
     attribute_names: tuple[str, ...] = ()
-    score_name: str = VERIFIED_SCORE
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What an explanation says about how it was made."""
+        return {"objective": self.name, "score": VERIFIED_SCORE}
 
     @property
     def device(self) -> torch.device:

@@ -167,11 +167,9 @@ def _search_range(
             cells[n] = -1
 
 
-def search(job: Job) -> Found:
-    """Find the best path of every item."""
+def search(job: Job, plus: torch.Tensor | None, minus: torch.Tensor | None, lengths: torch.Tensor | None) -> Found:
+    """Find the best path of every item; plus, minus, lengths: as `Job.rows` gives them."""
     volumes, maximum = job.volumes, job.maximum
-    plus, minus = job.rows()
-    lengths = job.item_lengths()
     rows, k, t, h, w = volumes.shape
     n = rows if plus is None else plus.shape[0]
     volumes = volumes.detach().to(torch.promote_types(volumes.dtype, torch.float32)).contiguous()

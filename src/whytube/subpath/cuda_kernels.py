@@ -66,14 +66,15 @@ def _locate(  # type: ignore[no-untyped-def]
 def search_kernel(  # type: ignore[no-untyped-def]
     volumes, positive, negative, lengths,  # (R, K, T, H, W), (B,), (B, negatives), (B,)
     value, start, stop, cells,  # (items,), (items,), (items,), (items, T, 3)
+    index, weight,  # (1 or 2, items, T): where in the volumes a path adds and subtracts; 1 and -1, off the path 0
     scratch,  # bytes: two planes of states (H + 2r, W + 2r) for each program, then (T, H * W) moves for each
     items, rows, classes, inner, negatives, steps, stride_row, stride_form, stride_step,
     K: tl.constexpr, H: tl.constexpr, W: tl.constexpr, RADIUS: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr, STEPS: tl.constexpr,  # noqa: N803 - powers of two, at least H * W and T
     FIXED: tl.constexpr, DIFFERENCE: tl.constexpr, LISTED: tl.constexpr, NEGATE: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr, TAPED: tl.constexpr, ACC: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Find the best path of every item that falls to this program."""
+    """Find the best path of every item that falls to this program, and, for the gradient, where its cells lie."""
     SIZE: tl.constexpr = H * W  # noqa: N806
     WINDOW: tl.constexpr = 2 * RADIUS + 1  # noqa: N806
     PITCH: tl.constexpr = W + 2 * RADIUS  # noqa: N806
@@ -160,6 +161,16 @@ def search_kernel(  # type: ignore[no-untyped-def]
         tl.store(out, tl.where(along, chosen, -1).to(tl.int64), mask=exists)
         tl.store(out + 1, tl.where(along, path // W, -1).to(tl.int64), mask=exists)
         tl.store(out + 2, tl.where(along, path % W, -1).to(tl.int64), mask=exists)
+        if TAPED:
+            size = (wide + steps) * (K * SIZE)
+            flat = ((wide + chosen) * steps + time) * SIZE + tl.where(along, path, 0)
+            place = (wide + item) * steps + time
+            tl.store(index + place, plus * size + flat, mask=exists)
+            tl.store(weight + place, along.to(ACC), mask=exists)
+            if DIFFERENCE:
+                place += (wide + items) * steps
+                tl.store(index + place, minus * size + flat, mask=exists)
+                tl.store(weight + place, -along.to(ACC), mask=exists)
         top = tl.where(bad, float("nan"), top)
         tl.store(value + item, -top if NEGATE else top)
         tl.store(start + item, tl.where(found, tl.min(tl.where(along, time, STEPS), 0), 0).to(tl.int64))

@@ -18,7 +18,7 @@ import importlib.util
 import os
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from whytube.subpath.reference import Found
 
+Tape: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+"""Where paths lie in the flat volumes, and with what weight; see `Job.tape`."""
 BACKENDS = ("auto", "reference", "cpu", "cuda")
 
 _forced: ContextVar[str] = ContextVar("subpath_backend", default="auto")
@@ -72,10 +74,13 @@ class Job(NamedTuple):
         negatives = self.classes - 1 if self.negative is None else self.negative.shape[1]
         return rows // self.classes * negatives, rows // max(1, self.positive.shape[0] * self.classes), negatives
 
-    def rows(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Which volumes each item adds and subtracts: (N,), -1 for an unknown class; None without `positive`."""
+    def rows(self) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Which volumes each item adds and subtracts, and its length: (N,) each.
+
+        A row is -1 for an unknown class; rows are None without `positive`, lengths where all steps count.
+        """
         if self.positive is None:
-            return None, None
+            return None, None, self.lengths
         positive, negative, classes = self.positive, self.negative, self.classes
         if negative is None:
             negative = other_classes(positive, classes)
@@ -88,30 +93,28 @@ class Job(NamedTuple):
             legal = (index >= 0) & (index < classes)
             return torch.where(legal[:, None], first[:, None] * inner + within, -1)
 
-        return row(positive[:, None]).expand(batch, inner, n).flatten(), row(negative).flatten()
+        lengths = self.lengths
+        if lengths is not None:
+            lengths = lengths[:, None].expand(-1, inner * n).flatten()
+        return row(positive[:, None]).expand(batch, inner, n).flatten(), row(negative).flatten(), lengths
 
-    def item_lengths(self) -> torch.Tensor | None:
-        """Time steps that count for each item: (N,), or None for all."""
-        if self.positive is None or self.lengths is None:
-            return self.lengths
-        return self.lengths[:, None].expand(-1, self.counts()[0] // len(self.lengths)).flatten()
+    def tape(self, cells: torch.Tensor, dtype: torch.dtype) -> Tape:
+        """Where `cells` (N, T, 3) lie in the flat volumes, and with what weight: (1, N, T), for differences (2, N, T).
 
-    def path_index(self, cells: torch.Tensor) -> torch.Tensor:
-        """Where `cells` (N, T, 3) lie in the flat volumes: (1, N, T), or (2, N, T) to add and to subtract.
-
-        Off the path, and for an unknown class, the index is some element that exists.
+        The weight is 1, for what is subtracted -1, off the path 0; there the index is some element that exists.
         """
         count, k, t, h, w = self.volumes.shape
         step, size = h * w, k * t * h * w
         form, row, col = cells.unbind(-1)
         offset = torch.arange(0, t * step, step, device=cells.device) + col
         offset = offset.add(row, alpha=w).add(form, alpha=t * step)
-        plus, minus = self.rows()
+        weight = (form >= 0).to(dtype)[None]
+        plus, minus, _ = self.rows()
         if plus is None or minus is None:
             first = torch.arange(0, count * size, size, device=cells.device)[None]
         else:
-            first = torch.stack([plus, minus]) * size
-        return (first[:, :, None] + offset).clamp_min(0)
+            first, weight = torch.stack([plus, minus]) * size, torch.cat([weight, -weight])
+        return (first[:, :, None] + offset).clamp_min(0), weight
 
     def check_value(self, value: torch.Tensor) -> None:
         """Fail on NaN and on values beyond all bounds. Waits for the device, unless a CUDA graph is recorded."""
@@ -190,9 +193,9 @@ def search(job: Job) -> Found:
     volumes = job.volumes
     eager = type(volumes) in (torch.Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
     taped = volumes.requires_grad and torch.is_grad_enabled()
-    job = job._replace(volumes=volumes.detach())
+    job, tape = job._replace(volumes=volumes.detach()), None
     if eager:
-        found = _find(job)
+        found, tape = _find(job, taped=taped)
         if not (taped and found[0].is_cuda):
             job.check_value(found[0])
     else:
@@ -203,16 +206,17 @@ def search(job: Job) -> Found:
     flat = volumes.reshape(-1)
     if eager and value.is_cuda:
         _check_in_backward(job, value, flat)
-    index = job.path_index(cells)
+    index, weight = tape or job.tape(cells, value.dtype)
     # One gather for both classes of a difference: two would make two gradients of the volumes' size.
     take = _Take.apply if eager and value.device.type == "cpu" and len(value) else _gather
-    along = take(flat, index.flatten()).to(value.dtype).view_as(index)
-    steps = along.squeeze(0) if job.positive is None else torch.sub(*along.unbind())  # (N, T)
-    total = torch.where(cells[:, :, 0] >= 0, steps, 0).sum(1)
-    # The kernel's value, to the bit, with the gradient of the gathered sum, whose last bits may differ.
+    along = take(flat, index.flatten()).to(value.dtype).view_as(index) * weight
+    # The kernel's value, to the bit, with the gradient of the gathered sum, whose last bits may differ. Few nodes on
+    # the tape: on a GPU each costs its host more than the search costs the device.
     if eager:
-        total.detach().copy_(value)  # half a millisecond less on a GPU's host than three more nodes on the tape
+        total = along.sum((0, 2))
+        total.detach().copy_(value)
         return total, start, stop, cells
+    total = torch.where(weight == 0, 0, along).sum((0, 2))  # a forbidden cell off the path is -inf, and -inf * 0 NaN
     return value + (total - total.detach()), start, stop, cells
 
 
@@ -261,26 +265,26 @@ def _check_in_backward(job: Job, value: torch.Tensor, flat: torch.Tensor) -> Non
     flat.register_hook(check)  # type: ignore[no-untyped-call]
 
 
-def _find(job: Job) -> Found:
-    """Search with the kernel of the device."""
+def _find(job: Job, *, taped: bool) -> tuple[Found, Tape | None]:
+    """Search with the kernel of the device; the CUDA kernel also gives the `Job.tape`, where it is needed."""
     if job.counts()[0] == 0:
-        return _empty(*job)
+        return _empty(*job), None
     backend = backend_for(job.volumes.device)
     if backend == "cuda":  # imported on first use, like numba's: both bring a compiler along
         from whytube.subpath import cuda
 
-        return cuda.search(job)
+        return cuda.search(job, taped=taped)
     if backend == "cpu":
         from whytube.subpath import cpu
 
-        return cpu.search(job)
+        return cpu.search(job, *job.rows()), None
     job.check_indices()  # standard operations would fail on such indices in their own words, or not at all
-    return reference.search(job)
+    return reference.search(job, *job.rows()), None
 
 
 def _subpath(*arguments: Any) -> Found:
     job = Job(*arguments)
-    found = _find(job)
+    found, _ = _find(job, taped=False)
     job.check_value(found[0])
     return found
 

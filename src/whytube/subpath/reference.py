@@ -38,10 +38,8 @@ def compose(scores: torch.Tensor, *, radius: int = 1, fixed: bool = False) -> to
     return torch.stack(states, 1).amax(1)
 
 
-def search(job: Job) -> Found:
-    """Find the best path of every item."""
-    plus, minus = job.rows()
-    lengths = job.item_lengths()
+def search(job: Job, plus: torch.Tensor | None, minus: torch.Tensor | None, lengths: torch.Tensor | None) -> Found:
+    """Find the best path of every item; plus, minus, lengths: as `Job.rows` gives them."""
     volumes, radius = job.volumes, job.radius
     scores = volumes if plus is None else volumes[plus]
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.errors import ArgumentError, ModelError
-from whytube.explainer.explainer import Explainer
-from whytube.explainer.objective import find_objective, loss_terms
+from whytube.explainer.explainer import Explainer, find_objective
+from whytube.explainer.objective import loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
 from whytube.training.loop import Loop, claimed

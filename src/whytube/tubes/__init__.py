@@ -1,8 +1,7 @@
 """Boxes through time: Tube, areas and overlap, boxes of grid cells, masking."""
 
-from whytube.tubes.boxes import box_areas, cell_boxes, region_iou, tube_iou
-from whytube.tubes.masking import FILLS, box_masks, erase, tube_mask
-from whytube.tubes.tube import Tube, enclosing_tube, random_tube
+from whytube.tubes.masking import FILLS, box_masks, erase, erase_boxes, tube_mask
+from whytube.tubes.tube import Tube, box_areas, cell_boxes, enclosing_tube, random_tube, region_iou, tube_iou
 
 __all__ = [
     "FILLS",
@@ -12,6 +11,7 @@ __all__ = [
     "cell_boxes",
     "enclosing_tube",
     "erase",
+    "erase_boxes",
     "random_tube",
     "region_iou",
     "tube_iou",

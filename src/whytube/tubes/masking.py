@@ -78,6 +78,11 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
     return torch.where(mask[:, None], FILLS[fill](clips, mask), clips)
 
 
+def erase_boxes(clips: torch.Tensor, boxes: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
+    """Replace what boxes (B, T, 4) in pixels of clips (B, 3, T, H, W) cover; see `erase`."""
+    return erase(clips, box_masks(boxes, (clips.shape[-2], clips.shape[-1])), fill=fill)
+
+
 def _mean(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
     return clips.mean(dim=(2, 3, 4), keepdim=True)
 

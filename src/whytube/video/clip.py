@@ -225,10 +225,11 @@ class ToRGB:
         # Kept between pictures: setting it up takes much longer than converting a small picture.
         self._reformatter = VideoReformatter()
 
-    def __call__(self, picture: VideoFrame) -> NDArray[np.uint8]:
-        """Convert one picture."""
+    def __call__(self, picture: VideoFrame) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+        """Convert one picture; also return its own (height, width) as displayed."""
+        own = displayed_size(picture)
         if self.size is None:
-            self.size = displayed_size(picture)
+            self.size = own
         turns, mirrored = orientation(picture)
         height, width = self.size[::-1] if turns % 2 else self.size
         # Planar, as a clip is: separating interleaved pixels would take longer than the conversion.
@@ -238,4 +239,4 @@ class ToRGB:
         rgb = np.empty((3, height, width), dtype=np.uint8)
         for channel, plane in zip(rgb, (gbr[2], gbr[0], gbr[1]), strict=True):
             channel[:] = np.frombuffer(memoryview(plane), dtype=np.uint8).reshape(-1, plane.line_size)[:height, :width]
-        return np.ascontiguousarray(np.rot90(rgb[:, :, ::-1] if mirrored else rgb, turns, axes=(1, 2)))
+        return np.ascontiguousarray(np.rot90(rgb[:, :, ::-1] if mirrored else rgb, turns, axes=(1, 2))), own

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,32 +31,20 @@ class ContainerSource:
     """A file in any container and codec that PyAV reads."""
 
     def __init__(self, path: Path, *, salvage: bool = False) -> None:
-        self.path = path
-        self.salvage = salvage
-
-    @cached_property
-    def count(self) -> int:
-        """Packets of the video stream; fewer frames may decode (hidden frames, damage)."""
-        if self._table.damage and not self.salvage:
-            raise self._damaged(self._table.damage)
-        if len(self._table.pts) == 0:
+        self.path, self.salvage = path, salvage
+        with self._opened() as (container, stream):
+            self._table = table = _read_packets(container, stream)
+        if table.damage and not salvage:
+            raise self._damaged(table.damage)
+        # Packets of the video stream; fewer frames may decode (hidden frames, damage).
+        self.count = len(table.pts)
+        if self.count == 0:
             raise VideoError(
-                f"{self.path} has a video stream with zero frames in it; expected at least one. Write or fetch it again"
+                f"{path} has a video stream with zero frames in it; expected at least one. Write or fetch it again"
             )
-        return len(self._table.pts)
-
-    @property
-    def fps(self) -> float:
-        """Average frames per second; 25 where the file does not say."""
-        return self._table.fps
-
-    @property
-    def duration(self) -> float:
-        """Seconds from the first frame to the end of the last."""
-        table = self._table
-        if not table.exact:
-            return self.count / table.fps
-        return float(table.pts.max() - table.pts.min()) * table.base + 1.0 / table.fps
+        self.fps = table.fps
+        reach = float(table.pts.max() - table.pts.min()) * table.base + 1.0 / table.fps
+        self.duration = reach if table.exact else self.count / table.fps
 
     def read(self, wanted: Sequence[int]) -> Iterator[Shot]:
         """Yield the wanted shots, seeking over long gaps where the packet table is exact."""
@@ -182,11 +169,6 @@ class ContainerSource:
             f"{self.path} is damaged: {what}. Expected a whole video; fetch it again, or pass `salvage=True` "
             "to use the frames that decode"
         )
-
-    @cached_property
-    def _table(self) -> PacketTable:
-        with self._opened() as (container, stream):
-            return _read_packets(container, stream)
 
 
 class _Clock:

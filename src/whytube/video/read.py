@@ -22,7 +22,6 @@ from whytube.video.clip import (
     VideoInfo,
     check_sampling,
     describe,
-    displayed_size,
     reason,
     require_av,
     sample_indices,
@@ -127,7 +126,8 @@ def stands_in() -> bool:
 
 
 def _open(path: str | os.PathLike[str], *, salvage: bool) -> Source:
-    require_av()
+    if importlib.util.find_spec("av") is None:
+        require_av()
     place = Path(path)
     if not place.exists():
         raise VideoError(f"no file or folder {place}; expected a video file, a folder of frames or a .seq file")
@@ -150,8 +150,7 @@ class _Held:
 
     def __init__(self, shot: Shot, convert: ToRGB) -> None:
         self.time = shot.time
-        self.size = displayed_size(shot.picture)
-        self.pixels = convert(shot.picture)
+        self.pixels, self.size = convert(shot.picture)
 
 
 def _clip(source: Source, held: dict[int, _Held], indices: NDArray[np.int64], name: str) -> Clip:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
     from whytube.evaluation.judge import TruthMethod
-    from whytube.search.question import Method
+    from whytube.search.verify import Method
 
 __all__ = [
     "CONTROLS",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from whytube.search.question import Regions
+from whytube.search.verify import Regions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

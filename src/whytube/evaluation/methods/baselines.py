@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
-from whytube.search.question import separating_attributes
+from whytube.search.verify import separating_attributes
 from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whytube.evaluation.judge import Truth
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 SIDE = 32 / 112
 """Of the centre box, as a share of the frame's shorter side: the paper's 32 x 32 of 112 x 112."""

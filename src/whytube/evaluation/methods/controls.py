@@ -15,8 +15,7 @@ import torch
 
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
-from whytube.search.question import Regions, suited_attributes
-from whytube.search.verify import best_regions
+from whytube.search.verify import Regions, best_regions, suited_attributes
 from whytube.tubes import random_tube
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.question import Method, Question
+    from whytube.search.verify import Method, Question
 
 
 class Remembered:

@@ -13,11 +13,11 @@ import torch
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
 from whytube.search.grad_cam import BACKGROUND, GRID, box_tubes, contrastive_maps
-from whytube.search.question import separating_attributes
+from whytube.search.verify import separating_attributes
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.question import Question, Regions
+    from whytube.search.verify import Question, Regions
 
 
 @dataclass(frozen=True, eq=False)
