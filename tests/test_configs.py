@@ -79,6 +79,15 @@ def test_the_commands_above_a_config_can_be_typed(path):
         check_names(*parsed(*(str(ROOT / word) if word.startswith("configs/") else word for word in words)))
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/models.md"])
+def test_the_trainings_of_a_page_can_be_typed(page):
+    lines = [line.split("#")[0].split() for line in (ROOT / page).read_text().splitlines()]
+    trainings = [words for _, *words in (words for words in lines if words[:2] == ["whytube", "train"])]
+    assert trainings
+    for words in trainings:
+        check_names(*parsed(*words))
+
+
 @pytest.fixture
 def record(tmp_path):
     """Return a function that runs a study with a recorder for whytube and python, and gives the calls."""

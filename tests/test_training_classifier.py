@@ -6,10 +6,10 @@ import torch
 
 from interruption import InterruptionError, interrupt_at, same
 from toy_source import Tints
-from whytube.classifiers import C3DResNet
+from whytube.classifiers import I3D, C3DResNet
 from whytube.errors import ArgumentError, ModelError
 from whytube.models import load_backbone, load_classifier, read_card
-from whytube.training import Recipe, evaluate_classifier, fit_classifier
+from whytube.training import RECIPES, Recipe, evaluate_classifier, fit_classifier
 
 QUICK = Recipe(clips=480, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1, erase=0.3)
 
@@ -127,6 +127,14 @@ def test_wrong_arguments():
 def test_a_network_without_stages_says_so():
     with pytest.raises(ArgumentError, match="c3d-resnet has no stages to freeze, such as 'Mixed_4b'"):
         fit_classifier(tiny(), Tints(), replace(QUICK, clips=12, freeze="Mixed_4b"))
+
+
+def test_the_laptop_recipe_changes_the_head_alone():
+    model = I3D(Tints.classes, frames=2, size=(16, 16)).eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    fit_classifier(model, Tints(12), replace(RECIPES["laptop"], clips=8, batch_size=4))
+    changed = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed == {"head.weight", "head.bias"}
 
 
 class Always(C3DResNet):

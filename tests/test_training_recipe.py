@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from whytube.errors import ArgumentError
-from whytube.training import RECIPES, Recipe, find_recipe
+from whytube.training import EXPLAINER_RECIPES, RECIPES, Recipe, find_recipe
 
 
 def test_the_paper_says():
@@ -13,6 +13,17 @@ def test_the_paper_says():
     assert (paper.optimizer, paper.lr, paper.momentum, paper.weight_decay) == ("sgd", 0.1, 0.9, 1e-3)
     assert paper.batch_size == 64
     assert paper.erase == 0
+
+
+@pytest.mark.parametrize("recipes", [RECIPES, EXPLAINER_RECIPES], ids=["classifier", "explainer"])
+def test_a_laptop_is_shown_few_clips(recipes):
+    laptop = recipes["laptop"]
+    assert laptop.clips <= 600
+    assert laptop.batch_size <= 8
+    assert laptop.precision == "float32"
+    assert laptop.distinct is None, (
+        "the source keeps clips up to a limit; `distinct` would keep them again, without one"
+    )
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -61,7 +61,7 @@ def train_classifier(
         str | None, typer.Option(help="Go on from the body of this classifier (and its architecture).")
     ] = None,
     fc_layers: Annotated[int | None, typer.Option(help="Of a c3d-resnet: 1 to 3, as in the paper's study.")] = None,
-    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, scratch.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, demo, world, fine-tune, laptop, scratch.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
@@ -79,7 +79,7 @@ def train_classifier(
 ) -> None:
     """Train a classifier.
 
-    Example: `whytube train classifier --data my_videos --out runs/mine --preset c3d-resnet --recipe paper`
+    Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
     """
     from whytube.data.source import clips_to_take
     from whytube.models import find_device, save_classifier, weights_fingerprint
@@ -111,7 +111,7 @@ def train_classifier(
         )
     path = out / "classifier.safetensors"
     save = partial(save_classifier, path, model, provenance=origin, recipe=asdict(how), half=half)
-    metrics = _save_and_judge(save, source, judged, where, seconds=history.records[-1].seconds)
+    metrics = _save_and_judge(save, source, judged, where, how.batch_size, seconds=history.records[-1].seconds)
     result = {"classifier": metrics, "history": history.to_dict(), "provenance": origin}
     write_json(result, report)
     said = f"{path}: {100 * metrics['test accuracy']:.1f} % of {judged} test clips right"
@@ -130,7 +130,7 @@ def train_explainer(
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
-    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo, laptop.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
@@ -262,14 +262,17 @@ def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwri
 
 
 def _save_and_judge(
-    save: Callable[..., Path], source: Source, count: int, device: torch.device, *, seconds: float
+    save: Callable[..., Path], source: Source, count: int, device: torch.device, batch_size: int, *, seconds: float
 ) -> dict[str, Any]:
-    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file."""
+    """Save a classifier, judge what its file holds, which may be rounded, and write that into the file.
+
+    batch_size: that of the training, so that judging needs no more memory.
+    """
     from whytube.models import load_classifier
     from whytube.training.classifier import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
-    accuracy = evaluate_classifier(saved, source, "test", count).accuracy
+    accuracy = evaluate_classifier(saved, source, "test", count, batch_size=batch_size).accuracy
     metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
     save(metrics=metrics)
     return metrics

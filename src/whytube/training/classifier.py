@@ -109,7 +109,10 @@ class _ClassifierLoop(Loop):
 
     def validate(self) -> float | None:
         """Return the accuracy on the first clips of "val"."""
-        return evaluate_classifier(self.classifier, self.source, "val", self.judged).accuracy if self.judged else None
+        if not self.judged:
+            return None
+        size = self.recipe.batch_size
+        return evaluate_classifier(self.classifier, self.source, "val", self.judged, batch_size=size).accuracy
 
 
 class Judgement(NamedTuple):
