@@ -15,10 +15,10 @@ mkdir -p "$out"
 
 i3d() { # SPLIT
     local data=$out/jhmdb-$1 dir=$out/i3d-$1 config=$here/jhmdb-i3d.toml
-    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --report "$dir/classifier.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --report "$dir/explainer.json" "${quick[@]}"
+    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --save "$dir/classifier.json" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --save "$dir/explainer.json" "${quick[@]}"
     "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
-        --classifier "$dir/classifier.safetensors" --report "$dir/paper/explainer.json" "${quick[@]}"
+        --classifier "$dir/classifier.safetensors" --save "$dir/paper/explainer.json" "${quick[@]}"
     "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
         --out "$dir.json" "${judged[@]}"
 }
@@ -26,7 +26,7 @@ i3d() { # SPLIT
 c3d() { # NAME SPLIT [OPTION ...]
     local dir=$out/$1-$2
     "${whytube[@]}" train classifier --config "$here/jhmdb-c3d.toml" --data "$out/jhmdb-$2" --out "$dir" \
-        --report "$dir.json" "${@:3}" "${quick[@]}"
+        --save "$dir.json" "${@:3}" "${quick[@]}"
 }
 
 for split in 1 2 3; do

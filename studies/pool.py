@@ -40,12 +40,12 @@ def pool(results: Sequence[Results]) -> Results:
 def curves(runs: Mapping[str, Path]) -> dict[str, Any]:
     """Collect the losses of training runs by title, and what classifiers reached.
 
-    runs: files that `whytube train ... --report` wrote.
+    runs: files that `whytube train ... --save` wrote.
     """
     found = {title: read_json(path) for title, path in runs.items()}
     for title, path in runs.items():
         if not isinstance(found[title], dict) or "history" not in found[title]:
-            raise DataError(f"{path} holds no history. Give a file that `whytube train ... --report FILE.json` wrote")
+            raise DataError(f"{path} holds no history. Give a file that `whytube train ... --save FILE.json` wrote")
     return {
         "curves": {
             title: [{"step": record["step"], "loss": record["loss"]} for record in run["history"]["records"]]

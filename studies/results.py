@@ -24,7 +24,7 @@ def main() -> None:
     add = commands.add_parser("pool", help="Average results over seeds or splits; intervals are over the runs.")
     add.add_argument("files", nargs="+", type=Path, help="Files that `whytube evaluate --out` wrote.")
     add = commands.add_parser("curves", help="Put loss curves of training runs side by side.")
-    add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --report` wrote.")
+    add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --save` wrote.")
     add = commands.add_parser("page", help="Write results as a page, the paper's numbers beside them.")
     add.add_argument("folder", type=Path, help="Folder of results.")
     for command in commands.choices.values():

@@ -22,7 +22,7 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
 network() { # SEED FC: a classifier with its explainers, judged
     local dir=$out/fc$2-seed$1 more=()
     "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
-        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --report "$dir/classifier.json"
+        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --save "$dir/classifier.json"
     explainer "$dir" ours "$1" .
     explainer "$dir" paper "$1" paper
     more+=(--with "$dir/paper/explainer.safetensors")
@@ -40,7 +40,7 @@ curves() { # the losses of the objectives on the shipped classifier
     local dir=$out/curves
     small() { # NAME OBJECTIVE RECIPE CLIPS
         "${whytube[@]}" train explainer --classifier demo --objective "$2" --recipe "$3" --clips "$4" \
-            --out "$dir/$1" --report "$dir/$1.json"
+            --out "$dir/$1" --save "$dir/$1.json"
     }
     small ours ours converging "${CURVE_CLIPS:-30000}"
     small ours+class ours+class converging "${CURVE_CLIPS:-30000}"

@@ -135,7 +135,7 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     assert checked.returncode == 0, checked.stdout
     assert json.loads(checked.stdout)["ok"]
     words = ("--data", data, "--out", model, "--device", "cpu")
-    result = run("train", "classifier", *words, "--clips", 16, "--test", 4, "--report", tmp_path / "fit.json", "--json")
+    result = run("train", "classifier", *words, "--clips", 16, "--test", 4, "--save", tmp_path / "fit.json", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads((tmp_path / "fit.json").read_text())["history"]["records"]
     assert json.loads(result.stdout) == json.loads((tmp_path / "fit.json").read_text())
@@ -151,9 +151,7 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     assert 0 <= found["methods"]["centre"]["negative_class_accuracy"]["top3"] <= 1
     permuted = tmp_path / "permuted"
     words = ("--classifier", model / "classifier.safetensors", "--data", data, "--out", permuted, "--device", "cpu")
-    result = run(
-        "train", "explainer", *words, "--clips", 30, "--permuted-table", "--report", tmp_path / "permuted.json"
-    )
+    result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--save", tmp_path / "permuted.json")
     assert result.returncode == 0, result.stderr
     words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
     result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--out", out, "--overwrite")

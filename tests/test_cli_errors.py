@@ -59,12 +59,17 @@ def folder(tmp_path_factory) -> Path:
         ),
         (("explain", "dance.mp4", "--overlay", "why.gif"), "--overlay writes an .mp4"),
         (("evaluate", "--out", "dance.mp4"), "dance.mp4 exists: choose another name"),
-        (("train", "classifier", "--out", "new", "--report", "dance.mp4"), "dance.mp4 exists: choose another name"),
+        (("train", "classifier", "--out", "new", "--save", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("evaluate", "--data", "empty"), "empty"),
         (("data", "check", "nowhere"), "nowhere"),
         (("train", "classifier", "--out", "empty", "--recipe", "dem"), "Did you mean 'demo'?"),
         (("train", "explainer", "--out", "empty", "--classifier", "junk.mp4"), "junk.mp4"),
         (("explain", "dance.mp4", "--device", "gpu9"), "unknown device 'gpu9'"),
+        (("explain", "dance.mp4", "--model", "empty"), "expected classifier.safetensors in it"),
+        (("explain", "dance.mp4", "--model", "junk.py"), "expected FILE.py:NAME"),
+        (("explain", "dance.mp4", "--save", "junk.mp4/why.json"), "cannot make the folder junk.mp4"),
+        (("train", "classifier", "--out", "junk.mp4"), "cannot make the folder junk.mp4"),
+        (("demo", "--out", "junk.mp4/new"), "cannot make the folder"),
     ],
 )
 def test_bad_input_is_named_and_nothing_is_written(words, message, folder, monkeypatch, capsys):

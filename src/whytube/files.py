@@ -44,6 +44,16 @@ def whole_folder(path: str | os.PathLike[str], *, error: type[WhytubeError] = Wh
         part.rename(target)
 
 
+def make_folder(path: str | os.PathLike[str], *, error: type[WhytubeError] = WhytubeError) -> Path:
+    """Make a folder and those above it, where they are missing; an OSError becomes `error`."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise error(f"cannot make the folder {folder}: {problem.strerror or problem}. Choose another name") from problem
+    return folder
+
+
 def write_whole(path: str | os.PathLike[str], text: str, *, error: type[WhytubeError] = WhytubeError) -> Path:
     """Write a text file in UTF-8; an existing one is replaced once the new one is whole."""
     with whole_file(path, error=error) as part:

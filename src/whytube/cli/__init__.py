@@ -3,7 +3,7 @@
 options.py   what several commands share: options, devices, data, files, JSON
 config.py    --config and --set
 explain.py   explain
-report.py    report, demo
+report.py    report; demo, whose work is in demo.py
 learn.py     train, evaluate
 data.py      data export, data check, data import
 models.py    models list, models info

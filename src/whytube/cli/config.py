@@ -58,7 +58,9 @@ Config = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", help="NAME=VALUE: change a field of the recipe, or a setting of the network.", callback=_add),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Change a field of the recipe, or a setting of the network.", callback=_add
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`whytube demo`: the whole mission on the embedded world, with no download.
+"""What `whytube demo` does: the whole mission on the embedded world, with no download.
 
 Train or load; write some clips as video files; explain them from those files; measure on more; write a page.
 """
@@ -15,6 +15,7 @@ from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
 from whytube.explaining import explain
+from whytube.files import make_folder
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
 from whytube.training import EXPLAINER_RECIPES, RECIPES, evaluate_classifier, fit_classifier, fit_explainer
@@ -52,7 +53,7 @@ COLUMNS = (
 def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console) -> Results:
     """Write `report.html`, `results.json`, clips, overlays and explanations to `out`; return the results."""
     began = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     if train:
         explainer = train_demo(out / "model", seed=seed, device=device, console=console)
     else:
@@ -72,7 +73,7 @@ def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.dev
 
 def train_demo(folder: Path, *, seed: int, device: torch.device, console: Console) -> Model:
     """Train the small classifier and its explainer from nothing, as the shipped ones were but for less time."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     world = World(size=64, seed=seed)
     classifier = build_classifier(PRESET, world.classes, seed=seed)
     origin = provenance(device, seed=seed)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new
 from whytube.errors import ArgumentError
+from whytube.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +52,9 @@ def explain(
     began = time.perf_counter()
     if save or overlay:
         require_new(save, overlay, overwrite=overwrite)
+        for path in (save, overlay):
+            if path is not None:
+                make_folder(path.parent, error=ArgumentError)
     if every and (why_not or save or overlay):
         raise ArgumentError("--all answers for every class: leave out --why-not, --save and --overlay")
     if overlay is not None and overlay.suffix != ".mp4":
@@ -102,7 +106,7 @@ def _keep_freed_memory() -> None:
 def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -> None:
     if as_json:
         plain = [explanation.to_dict() for explanation in explanations]
-        typer.echo(json.dumps(plain if every else plain[0], indent=1))
+        typer.echo(json.dumps(plain if every else plain[0], indent=1, allow_nan=False))
         return
     for explanation in explanations:
         console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)

@@ -48,7 +48,7 @@ Rate = Annotated[float | None, typer.Option("--lr", help="Learning rate; by defa
 Curves = Annotated[bool, typer.Option("--tensorboard", help="Also write curves to OUT/tensorboard/.")]
 History = Annotated[
     Path | None,
-    typer.Option("--report", help="Also write the history of the run and what it reached to this file (JSON)."),
+    typer.Option("--save", help="Also write the history of the run and what it reached to this file (JSON)."),
 ]
 
 
@@ -194,12 +194,18 @@ def evaluate(
     ] = None,
     other: Annotated[
         list[str] | None,
-        typer.Option("--with", help="A further explainer of the classifier: its file, or NAME=FILE to call it NAME."),
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="A further explainer of the classifier: its file, or NAME=FILE. May be given again.",
+        ),
     ] = None,
     peers: Annotated[
         str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
     ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
-    fills: Annotated[str, typer.Option(help="What regions are masked with.")] = "mean,blur,freeze",
+    fills: Annotated[
+        str, typer.Option(help="What regions are masked with: mean, blur, freeze, zero.")
+    ] = "mean,blur,freeze",
     device: Device = "auto",
     seed: Seed = 0,
     config: Config = None,

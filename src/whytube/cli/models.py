@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from whytube.cli.options import console
+from whytube.cli.options import Json, console, print_json
 
 if TYPE_CHECKING:
     from whytube.models import Card
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Models by name: list them, read their cards.", no_args_is_help=True)
 SHOWN = 24
 """Class names that `info` prints."""
-Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 
 @app.command("list")
@@ -30,7 +29,7 @@ def list_all(as_json: Json = False) -> None:
 
     rows = list_models()
     if as_json:
-        typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
+        print_json([asdict(row) for row in rows])
         return
     table = Table("name", "network", "classes", "explains", "MB", "right", box=None, pad_edge=False)
     for column in table.columns:  # names are there to be typed
@@ -57,7 +56,7 @@ def info(
 
     card = read_card(name)
     if as_json:
-        typer.echo(json.dumps(asdict(card), indent=1))
+        print_json(asdict(card))
     else:
         _show(card)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from whytube.errors import ArgumentError
-from whytube.files import write_whole
+from whytube.files import make_folder, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that
 Model = Annotated[
     str,
     typer.Option(
-        "--model", "-m", help="Name of a shipped model, a folder with its two files, or FILE.py:NAME of yours."
+        "--model", "-m", help="Name of a shipped model, a folder or file of a trained one, or FILE.py:NAME of yours."
     ),
 ]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
@@ -62,10 +62,7 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
     """Write the result of a command to a file, where that was asked for; its folder is made."""
     if path is None:
         return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
+    make_folder(path.parent, error=ArgumentError)
     write_whole(path, json.dumps(result, indent=1, allow_nan=False) + "\n", error=ArgumentError)
 
 

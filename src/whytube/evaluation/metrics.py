@@ -102,8 +102,8 @@ def right_box(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor) -> torc
     """
     own = iou.gather(-1, ids.clamp_min(0)[..., None])[..., 0]
     best = torch.where(known[:, None, None], iou, 0).amax(-1)
-    known_word = known[:, None, None].expand(iou.shape).gather(-1, ids.clamp_min(0)[..., None])[..., 0]
-    return _defined(((ids >= 0) & known_word & (own > 0) & (own >= best)).double(), known.any(1))
+    known_attribute = known[:, None, None].expand(iou.shape).gather(-1, ids.clamp_min(0)[..., None])[..., 0]
+    return _defined(((ids >= 0) & known_attribute & (own > 0) & (own >= best)).double(), known.any(1))
 
 
 def true_box_iou(iou: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:

@@ -58,6 +58,10 @@ def load_model(
     if isinstance(model, str) and model.rpartition(":")[0].endswith(".py"):
         found = _run_own_file(model)
     elif isinstance(model, (str, os.PathLike)):
+        if str(model).endswith(".py"):
+            raise ModelError(
+                f"cannot use {model}: expected FILE.py:NAME, with NAME an object or a function in the file"
+            )
         found = load_saved(model)
     if isinstance(found, VideoClassifier):
         found = GradCamRegions(found)
@@ -109,7 +113,9 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
         raise
     except Exception as error:
         line = traceback.extract_tb(error.__traceback__)[-1]
-        told = f"{type(error).__name__}: {error} (line {line.lineno} of {Path(line.filename).name})"
+        told = f"{type(error).__name__}: {error}"
+        if not isinstance(error, SyntaxError):  # which names its own line
+            told += f" (line {line.lineno} of {Path(line.filename).name})"
         raise ModelError(f"{path} failed with {told}") from error
     if not isinstance(made, Model | VideoClassifier):
         expected = "a VideoClassifier (see whytube.wrap) or an Explainer"

@@ -10,7 +10,6 @@ import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,12 +18,14 @@ import torch
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept, fingerprint
 from whytube.errors import ModelError
+from whytube.files import make_folder
 from whytube.models.stored import load_tensors, save_tensors
 from whytube.training.history import History, Record
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
@@ -180,8 +181,7 @@ def claimed(out_dir: str | os.PathLike[str] | None) -> Iterator[Path | None]:
         return
     from filelock import FileLock, Timeout
 
-    folder = Path(out_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(out_dir, error=ModelError)
     try:
         with FileLock(folder / LOCK, timeout=0):
             yield folder
