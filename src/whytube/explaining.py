@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whytube.checks import check_choice, check_int, check_tensor, fail
+from whytube.checks import check_choice, check_int, fail
 from whytube.errors import ArgumentError
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.models import load_model
@@ -106,7 +106,6 @@ def _explanations(
         clip = video
     else:
         clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
-    check_tensor(clip.frames, "video", "(3, T, H, W)", ndim=4)
     done("read video")
     question = ask(classifier, clip.frames[None].to(explainer.device), negatives=len(classifier.classes) - 1)
     question = _named(question, classifier, why, why_not)
