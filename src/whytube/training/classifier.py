@@ -15,6 +15,7 @@ from whytube.data.source import clips_to_take
 from whytube.models import save_classifier
 from whytube.training.augment import change_randomly, sided_names
 from whytube.training.loop import Loop, claimed
+from whytube.training.norms import settle_norms
 from whytube.training.recipe import Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FILE = "run.safetensors"
 HISTORY = "history.json"
+SETTLING_CLIPS = 512
+"""At most so many training clips are looked at again for the statistics of batch normalisation."""
 
 
 def fit_classifier(
@@ -40,6 +43,7 @@ def fit_classifier(
     resume: bool = False,
     pretrained: str | None = None,
     progress: Callable[[Record], None] | None = None,
+    on_step: Callable[[int, int], None] | None = None,
     validate: int = 0,
     report_every: int = 20,
     save_every: int = 10,
@@ -47,22 +51,25 @@ def fit_classifier(
 ) -> History:
     """Train `model` in place on the "train" split and leave it in evaluation mode.
 
-    The recipe's seed and the step alone decide every batch, tube and flip, so a run that was interrupted and resumed
-    ends where an uninterrupted one does.
+    The recipe's seed and the step alone decide every batch, tube, flip and dropout, so a run that was interrupted and
+    resumed ends where an uninterrupted one does. At the end the statistics of batch normalisation are estimated anew,
+    on training clips without random changes: such clips are what the network will see.
 
     recipe: a Recipe, or the name of one in RECIPES.
     out_dir: receives FILE (to resume from) during training, `classifier.safetensors` and HISTORY at the end. One
         training at a time writes to a folder. resume: go on from FILE if it is there.
     pretrained: names the weights that `model` begins with; a run is resumed only with the same.
     progress: called with every Record, e.g. to print it or to hand it to a writer of curves.
+    on_step: called with the steps taken and their number, after every step.
     validate: how many clips of "val" every Record is also judged on.
     report_every: steps between Records. save_every: Records between saved states, or half a minute if that is less.
     """
     recipe = find_recipe(recipe)
     loop = _ClassifierLoop(model, source, recipe, torch.device(device), validate)
     loop.same["pretrained"] = pretrained
+    every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir) as folder:
-        history = loop.run(folder, resume=resume, progress=progress, report_every=report_every, save_every=save_every)
+        history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         _lay_out(model, torch.contiguous_format).eval()
         if folder is not None:
             metrics = {"last record": asdict(history.records[-1])}
@@ -111,8 +118,16 @@ class _ClassifierLoop(Loop):
         """Return the accuracy on the first clips of "val"."""
         if not self.judged:
             return None
+        self.finish()
         size = self.recipe.batch_size
         return evaluate_classifier(self.classifier, self.source, "val", self.judged, batch_size=size).accuracy
+
+    def finish(self) -> None:
+        """Estimate the statistics of batch normalisation anew; training itself never uses them."""
+        available = self.shown.count("train")
+        wanted = min(SETTLING_CLIPS, self.recipe.clips, SETTLING_CLIPS if available is None else available)
+        batches = (self.batch(step).clips for step in range(-(-wanted // self.recipe.batch_size)))
+        settle_norms(self.module, (clips.contiguous(memory_format=torch.channels_last_3d) for clips in batches))
 
 
 class Judgement(NamedTuple):

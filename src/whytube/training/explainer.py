@@ -40,6 +40,7 @@ def fit_explainer(
     out_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: Callable[[Record], None] | None = None,
+    on_step: Callable[[int, int], None] | None = None,
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
@@ -53,12 +54,13 @@ def fit_explainer(
         changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
     objective: one of OBJECTIVES.
     out_dir: receives FILE (to resume from) during training, `explainer.safetensors` and HISTORY at the end.
-    resume, progress, report_every, save_every: as for `fit_classifier`.
+    resume, progress, on_step, report_every, save_every: as for `fit_classifier`.
     """
     recipe = find_recipe(recipe, EXPLAINER_RECIPES)
     loop = _ExplainerLoop(classifier, source, recipe, objective, torch.device(device))
+    every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir) as folder:
-        history = loop.run(folder, resume=resume, progress=progress, report_every=report_every, save_every=save_every)
+        history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         scores = loop.scores.eval()
         explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective)
         if folder is not None:

@@ -79,18 +79,23 @@ class Loop(ABC):
         """Return the accuracy on "val", where that was asked for."""
         return None
 
+    def finish(self) -> None:  # noqa: B027
+        """Complete the module after the last step; called again when a run that was done is resumed."""
+
     def run(
         self,
         folder: Path | None,
         *,
         resume: bool,
         progress: Callable[[Record], None] | None,
+        on_step: Callable[[int, int], None] | None,
         report_every: int,
         save_every: int,
     ) -> History:
         """Take all steps that are left. Arguments as for `fit_classifier`; nothing is saved without a folder."""
         check_int(report_every, "report_every", 1)
         check_int(save_every, "save_every", 1)
+        self.on_step = on_step
         if folder is not None and resume and (folder / self.file).exists():
             self._load(folder / self.file)
         if self.recipe.distinct is not None:
@@ -99,6 +104,14 @@ class Loop(ABC):
             self.shown = Kept(self.source, "train", count, device=self.device)
         if self.step == 0:
             self.begin()
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            self._take_steps(folder, progress=progress, report_every=report_every, save_every=save_every)
+        self.finish()
+        return self.history
+
+    def _take_steps(
+        self, folder: Path | None, *, progress: Callable[[Record], None] | None, report_every: int, save_every: int
+    ) -> None:
         saved, steps = time.monotonic(), self.recipe.steps
         while self.step < steps:
             record = self._advance(min(report_every, steps - self.step))
@@ -108,7 +121,6 @@ class Loop(ABC):
                 saved = time.monotonic()
             if progress is not None:
                 progress(record)
-        return self.history
 
     def batch(self, step: int) -> ClipBatch:
         """Return the clips of a step."""
@@ -133,11 +145,14 @@ class Loop(ABC):
         """Take one step; return loss and share of hits, (2,), still on the device."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.lr_at(self.step) * group.get("factor", 1.0)
+        torch.manual_seed((self.recipe.seed * 1_000_003 + self.step) % 2**63)  # of what is random in the network
         loss, hits = self.loss(self.batch(self.step))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.step += 1
+        if self.on_step is not None:
+            self.on_step(self.step, self.recipe.steps)
         return torch.stack([loss.detach(), hits])
 
     def _save(self, path: Path) -> None:
