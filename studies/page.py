@@ -40,11 +40,11 @@ _COLUMNS = {
     "tube_area": "area",
     "tube_frames": "frames",
     "answered": "answered",
+    "tube_change": "changes with B",
+    "actor_iou": "actor IoU",
+    "actor_pointing": "centre on actor",
 }
 """Figures of a run's table, and their heads."""
-
-_MORE = {"tube_change": "changes with B", "actor_iou": "actor IoU", "actor_pointing": "centre on actor"}
-"""Further figures, which only some results have."""
 
 HAND_WRITTEN = Path(__file__).with_name("readings.md")
 """The beginning of the page: how to read the figures, and what they say."""
@@ -116,11 +116,17 @@ def _about(run: Results) -> str:
 
 
 def _methods(run: Results) -> str:
-    more = [path for path in _MORE if any(found.figure(path).mean is not None for found in run.methods.values())]
-    rows = [
-        (f"`{method}`", *(_cell(found, path) for path in (*_COLUMNS, *more))) for method, found in run.methods.items()
-    ]
-    return table(("method", *_COLUMNS.values(), *(_MORE[path] for path in more)), rows)
+    """Write the figures of every method, in the columns where one has a figure; notes below."""
+    columns = {
+        path: head for path, head in _COLUMNS.items() if any(_has(found, path) for found in run.methods.values())
+    }
+    rows = [(f"`{method}`", *(_cell(found, path) for path in columns)) for method, found in run.methods.items()]
+    notes = ["", *(f"- {note}" for note in run.notes), ""] if run.notes else []
+    return table(("method", *columns.values()), rows) + "\n".join(notes)
+
+
+def _has(found: MethodResults, path: str) -> bool:
+    return found.figure(f"{path}.top1" if path == "concept_accuracy" else path).mean is not None
 
 
 def _cell(found: MethodResults, path: str) -> str:

@@ -82,6 +82,8 @@ def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for key in ("data", "model"):
         found = [other.get(key) for other in origins]
         origin |= {key: found} if len(set(found)) > 1 else {}
+    notes = list(dict.fromkeys(note for other in origins for note in other.get("notes") or ()))
+    origin |= {"notes": notes} if notes else {}
     worlds = [other["settings"]["data"] for other in origins]
     if len(set(worlds)) > 1:
         origin["settings"] = {**origin["settings"], "data": worlds}

@@ -128,11 +128,18 @@ def _explain_one(world: World, explainer: Model, index: int, out: Path, console:
 
 
 def print_results(results: Results, console: Console) -> None:
-    """Print a table: negative class accuracy, how often p(A) falls, concept accuracy, and how large the tubes are."""
-    table = Table("method", *(head for head, _ in COLUMNS), box=None)
-    for name, method in results.methods.items():
-        means = [method.figure(path).mean for _, path in COLUMNS]
-        table.add_row(name, *("" if mean is None else f"{mean:.2f}" for mean in means))
+    """Print a table: negative class accuracy, how often p(A) falls, concept accuracy, and how large the tubes are.
+
+    Columns in which no method has a figure are left out; what must be known beside the figures stands below.
+    """
+    found = {name: [method.figure(path).mean for _, path in COLUMNS] for name, method in results.methods.items()}
+    shown = [place for place in range(len(COLUMNS)) if any(means[place] is not None for means in found.values())]
+    table = Table("method", *(COLUMNS[place][0] for place in shown), box=None)
+    for name, means in found.items():
+        cells = (means[place] for place in shown)
+        table.add_row(name, *("-" if mean is None else f"{mean:.2f}" for mean in cells))
     table.columns[0].no_wrap, table.columns[0].overflow = True, "ignore"
     console.print(table)
     console.print(f"classifier: {results.classifier.accuracy.mean:.1%} right", highlight=False)
+    for note in results.notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -29,6 +29,7 @@ from whytube.cli.options import (
     write_json,
 )
 from whytube.errors import ArgumentError, WhytubeError
+from whytube.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +85,7 @@ def train_classifier(
     from whytube.data.source import clips_to_take
     from whytube.models import find_device, save_classifier, weights_fingerprint
     from whytube.training.classifier import FILE, fit_classifier
+    from whytube.training.plan import plan_classifier
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
@@ -97,7 +99,8 @@ def train_classifier(
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": _name(pretrained), "config": _name(config)}
-    with training_bar(how.steps, curves=out / "tensorboard" / "classifier" if tensorboard else None) as progress:
+    plan = plan_classifier(model, source, how, where)
+    with training_bar(plan, curves=out / "tensorboard" / "classifier" if tensorboard else None) as bar:
         history = fit_classifier(
             model,
             source,
@@ -105,7 +108,8 @@ def train_classifier(
             device=where,
             out_dir=out,
             resume=resume,
-            progress=progress,
+            progress=bar.record,
+            on_step=bar.step,
             provenance=origin,
             pretrained=weights_fingerprint(pretrained) if pretrained else None,
         )
@@ -152,6 +156,7 @@ def train_explainer(
     from whytube.data.source import PermutedTable
     from whytube.models import find_device, load_model
     from whytube.training.explainer import FILE, fit_explainer
+    from whytube.training.plan import plan_explainer
     from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
 
@@ -167,7 +172,8 @@ def train_explainer(
     origin["config"] = _name(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    with training_bar(how.steps, curves=out / "tensorboard" / "explainer" if tensorboard else None) as progress:
+    plan = plan_explainer(model, source, how, where)
+    with training_bar(plan, curves=out / "tensorboard" / "explainer" if tensorboard else None) as bar:
         _, history = fit_explainer(
             model,
             source,
@@ -176,7 +182,8 @@ def train_explainer(
             device=where,
             out_dir=out,
             resume=resume,
-            progress=progress,
+            progress=bar.record,
+            on_step=bar.step,
             provenance=origin,
         )
     result = {"history": history.to_dict(), "provenance": origin}
@@ -210,22 +217,32 @@ def evaluate(
     seed: Seed = 0,
     config: Config = None,
     out: Annotated[Path | None, typer.Option(help="Also write the results to this file (JSON).")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an evaluation that was interrupted; needs its --out.")
+    ] = False,
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Measure explanations with the metrics of the paper.
 
-    These are negative class accuracy, positive drop and concept accuracy.
+    These are negative class accuracy, positive drop and concept accuracy. With --out, what is found is kept beside that
+    file until all is done, so that an evaluation that was interrupted can go on.
 
     Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --out results.json`
     """
     from whytube.cli.demo import print_results
+    from whytube.data.source import clips_to_take
     from whytube.evaluation.methods import Called, Remembered, make_methods
+    from whytube.evaluation.state import state_path
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.models import find_device, load_explainer, load_model
 
     check_int(count, "count", 0)
     require_new(out, overwrite=overwrite)
+    state = None if out is None else state_path(out)
+    if resume and state is None:
+        raise ArgumentError("`resume` needs `out`: the name of the file that the results go to")
+    _require_new_state(state, resume=resume, overwrite=overwrite)
     where = find_device(device)
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
@@ -237,7 +254,13 @@ def evaluate(
         further = load_explainer(path, classifier).to(where)
         methods.append(Called(further, name) if equals else further)
     methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
-    with progress_bar("evaluating") as progress:
+    wanted = clips_to_take(source, "test", count or None)
+    batch_size = _evaluated_at_a_time(classifier, where)
+    told = f"{wanted} clips, {len(methods)} methods, regions masked with {fills}"
+    errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
+    if state is not None:
+        make_folder(state.parent, error=ArgumentError)
+    with progress_bar("evaluating, clip", part=batch_size) as progress:
         results = run_suite(
             methods,
             classifier,
@@ -246,15 +269,35 @@ def evaluate(
             negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
             fills=fills.split(","),
             device=where,
+            batch_size=batch_size,
             seed=seed,
+            state=state,
+            resume=resume,
             progress=progress,
         )
     results = results.with_provenance(model=Path(model).name, data=Path(data).name, config=_name(config))
     write_json(results.to_dict(), out)
+    if state is not None:
+        state.unlink(missing_ok=True)
     if as_json:
         print_json(results.to_dict())
     else:
         print_results(results, console)
+
+
+def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> int:
+    """Return how many clips are evaluated between two saved states: on a CPU a large one takes a minute by itself."""
+    if device.type != "cpu":
+        return 16
+    pixels = classifier.frames * classifier.size[0] * classifier.size[1]
+    return max(1, min(16, 2**20 // pixels))
+
+
+def _require_new_state(state: Path | None, *, resume: bool, overwrite: bool) -> None:
+    """Keep what an interrupted evaluation found, unless it goes on or is given up."""
+    if state is not None and resume and not state.exists():
+        errors.print(f"there is no {state} to resume from: beginning anew", highlight=False, soft_wrap=True)
+    require_new(state, overwrite=resume or overwrite, also=", go on with --resume")
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from whytube.data.source import Source
     from whytube.training.history import Record
+    from whytube.training.plan import Plan
 
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
@@ -31,6 +33,9 @@ Model = Annotated[
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout, and nothing else there.")]
+
+FIRST_SECONDS, LINE_SECONDS, LONG_SECONDS = 3.0, 30.0, 600.0
+"""In a log: when the first estimate is said, how often a line comes at most, and after how long at least."""
 
 console = Console()
 errors = Console(stderr=True)
@@ -79,44 +84,107 @@ def print_result(text: str, result: Mapping[str, Any], *, as_json: bool) -> None
         typer.echo(text)
 
 
+class Lines:
+    """Tells a log how far a long work is: an estimate after its first part, then a line now and then.
+
+    A line comes at most every LINE_SECONDS, and only after a tenth of the work or LONG_SECONDS. Short work says none.
+
+    part: how much is done between two calls; work that goes on from earlier begins so much before its first call.
+    """
+
+    def __init__(self, title: str, *, part: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.part, self.clock, self.note = title, part, clock, ""
+        self.began = self.told_at = clock()
+        self.first: int | None = None
+        self.told: int | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Note that so much is done; print where a line is due."""
+        now = self.clock()
+        if self.first is None:
+            self.first = max(done - self.part, 0)
+        passed = now - self.began
+        left = passed / max(done - self.first, 1) * (total - done)
+        if self.told is None:
+            due = passed >= FIRST_SECONDS and left >= LINE_SECONDS
+        else:
+            waited = now - self.told_at
+            due = waited >= LINE_SECONDS and (10 * (done - self.told) >= total or waited >= LONG_SECONDS)
+        if due:
+            self.told, self.told_at = done, now
+            note = f", {self.note}" if self.note else ""
+            errors.print(f"{self.title}: {done} of {total}{note}, about {_span(left)} left", highlight=False)
+
+
+def _span(seconds: float) -> str:
+    """Write a time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class TrainingBar:
+    """Shows a training: `step` after every step, `record` with every Record."""
+
+    def __init__(self, step: Callable[[int, int], None], record: Callable[[Record], None]) -> None:
+        self.step, self.record = step, record
+
+
 @contextlib.contextmanager
-def training_bar(steps: int, *, curves: Path | None = None) -> Iterator[Callable[[Record], None]]:
-    """Show how training goes: a bar on a terminal, lines in a log; `curves` is a folder for TensorBoard."""
+def training_bar(plan: Plan, *, curves: Path | None = None) -> Iterator[TrainingBar]:
+    """Say what a training will take and show how it goes: a bar on a terminal, lines in a log.
+
+    curves: a folder for TensorBoard.
+    """
+    errors.print(f"training: {plan}", highlight=False, soft_wrap=True)
+    if plan.warning is not None:
+        errors.print(f"[bold yellow]warning:[/] {plan.warning}", highlight=False, soft_wrap=True)
     with contextlib.ExitStack() as stack:
         if errors.is_terminal:
             columns = (*Progress.get_default_columns(), TextColumn("{task.fields[course]}"))
             bar = stack.enter_context(Progress(*columns, console=errors))
-            task = bar.add_task("training", total=steps, course="")
+            task = bar.add_task("training", total=plan.steps, course="")
+        lines = Lines("training, step")
         write = None
         if curves is not None:
             from whytube.training.history import tensorboard
 
             write = stack.enter_context(tensorboard(curves))
 
-        def show(record: Record) -> None:
+        def step(done: int, total: int) -> None:
             if errors.is_terminal:
-                bar.update(task, completed=record.step, course=_course(record))
+                bar.update(task, completed=done)
             else:
-                errors.print(f"step {record.step}/{steps}  {_course(record)}", highlight=False)
+                lines(done, total)
+
+        def record(record: Record) -> None:
+            lines.note = _course(record)
+            if errors.is_terminal:
+                bar.update(task, completed=record.step, course=lines.note)
+            elif record.step >= plan.steps:
+                errors.print(f"training: done, {lines.note}, {_span(record.seconds)}", highlight=False)
             if write is not None:
                 write(record)
 
         try:
-            yield show
+            yield TrainingBar(step, record)
         except KeyboardInterrupt:
             errors.print("stopped; --resume goes on from the last saved state, if one was reached", highlight=False)
             raise
 
 
 def _course(record: Record) -> str:
-    return f"loss {record.loss:.3f}  right {100 * record.accuracy:.0f} %  {record.seconds:.0f} s"
+    return f"loss {record.loss:.3f}, right {100 * record.accuracy:.0f} %"
 
 
 @contextlib.contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal, nothing in a log; the block gets a function of (done, total)."""
+def progress_bar(title: str, *, part: int = 1) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, and a line now and then in a log; the block gets a function of (done, total).
+
+    part: as for Lines.
+    """
     if not errors.is_terminal:
-        yield lambda _done, _total: None
+        yield Lines(title, part=part)
         return
     with Progress(console=errors, transient=True) as progress:
         task = progress.add_task(title, total=None)

@@ -137,6 +137,12 @@ class Results:
     methods: Mapping[str, MethodResults]
     provenance: Mapping[str, Any]
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader must know beside the figures, one sentence each; earlier versions wrote none."""
+        notes = self.provenance.get("notes")
+        return [str(note) for note in notes] if isinstance(notes, list) else []
+
     def with_provenance(self, **entries: Any) -> Results:
         """Return the same results with further entries on where they come from."""
         return replace(self, provenance={**self.provenance, **entries})

@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import evaluating
-from whytube.data.source import ACTOR, clips_to_take
+from whytube.data.source import ACTOR, clips_to_take, fingerprint
 from whytube.evaluation.judge import Truth, TruthMethod, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.metrics import annotated_boxes
+from whytube.evaluation.notes import WORDED, notes_on, without_words
 from whytube.evaluation.record import clip_records
 from whytube.evaluation.results import ClassifierResults, Results
+from whytube.evaluation.state import State, Tally, method_fingerprint
 from whytube.evaluation.summary import means_with_intervals, summarise
 from whytube.search.verify import ask
 from whytube.tubes import FILLS
-from whytube.versions import provenance
+from whytube.versions import provenance, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
-    from whytube.evaluation.results import MethodResults
     from whytube.search.verify import Method, Question, Regions
 
 JUDGING_FILLS = ("mean", "blur", "freeze")
 """What regions are masked with. The paper's is "zero"; add it to compare to the letter."""
-
-
-@dataclass
-class _Tally:
-    """What was found about one method so far."""
-
-    figures: list[dict[str, torch.Tensor]] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, figures: dict[str, torch.Tensor], records: list[dict[str, Any]]) -> None:
-        self.figures.append({name: values.cpu() for name, values in figures.items()})
-        self.records += records
-
-    def summary(self, *, frames: int, seed: int, clips: bool) -> MethodResults | None:
-        """Results of the method; None where it answered nothing at all."""
-        figures = {name: torch.cat([part[name] for part in self.figures]) for name in self.figures[0]}
-        if not figures["answered"].any():
-            return None
-        return summarise(figures, frames=frames, seed=seed, clips=self.records if clips else None)
 
 
 def evaluate(
@@ -64,6 +48,8 @@ def evaluate(
     batch_size: int = 16,
     seed: int = 0,
     clips: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Results:
     """Measure methods as in section 4 of the paper, on the first `count` clips of a split (or all).
@@ -75,42 +61,104 @@ def evaluate(
     A method that answers nothing at all has no figures and is left out of the results: `true-box` and `detector-box`
     where the data have no boxes.
 
-    seed: of the intervals; methods have their own. clips: also keep a short record of every clip. progress: called with
-    the clips done and their number, after every batch.
+    seed: of the intervals; methods have their own. clips: also keep a short record of every clip. state: a file
+    (.safetensors) that holds what was found so far; remove it once the results are saved. resume: go on from it, if it
+    is there; the results are exactly those of an uninterrupted run. progress: called with the clips
+    done and their number, after every batch.
     """
     _check(methods, classifier, source, fills)
     check_int(negatives, "negatives", 1, len(classifier.classes) - 1)
     check_int(k, "k", 1)
     check_int(batch_size, "batch_size", 1)
     total = clips_to_take(source, split, count)
-    tallies: dict[str, _Tally] = {method.name: _Tally() for method in methods}
-    right: list[torch.Tensor] = []
-    classifier.to(device)
-    with evaluating(classifier):
-        for start in range(0, total, batch_size):
-            indices = range(start, min(start + batch_size, total))
-            batch = source.batch(split, indices, device)
-            question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
-            right.append((question.positive == truth.labels).double().cpu())
-            answers = [_answer(method, question, truth, k) for method in methods]
-            for method, regions in zip(methods, answers, strict=True):
-                check_regions(regions, question, k, name=method.name)
-            # All methods in one go: controls share the tubes of the methods they control.
-            boxes = torch.cat([regions.boxes for regions in answers], dim=2)
-            masked = masked_log_probabilities(classifier, question, boxes, fills=fills)
-            for method, regions, after in zip(methods, answers, torch.split(masked, k, dim=3), strict=True):
-                figures = judge(regions, question, truth, after=after, fills=fills)
-                records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []
-                tallies[method.name].add(figures, records)
-            if progress is not None:
-                progress(indices.stop, total)
-    found = {name: tally.summary(frames=classifier.frames, seed=seed, clips=clips) for name, tally in tallies.items()}
     settings = {"data": _described(source), "split": split, "clips": total, "negatives": negatives, "k": k}
-    return Results(
-        _classifier(classifier, torch.cat(right), seed),
-        {name: method for name, method in found.items() if method is not None},
-        provenance(torch.device(device), seed=seed) | {"settings": settings | {"fills": list(fills)}},
+    settings["fills"] = list(fills)
+    classifier.to(device)
+    found = State(
+        {method.name: Tally() for method in methods},
+        settings | _identity(methods, classifier, source) | {"batch_size": batch_size, "clips kept": clips},
+        None if state is None else Path(state),
     )
+    if resume:
+        found.load()
+    try:
+        with evaluating(classifier):
+            for start in range(found.done, total, batch_size):
+                indices = range(start, min(start + batch_size, total))
+                batch = source.batch(split, indices, device)
+                question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
+                for method, regions, after in _answers(methods, classifier, question, truth, k=k, fills=fills):
+                    figures = judge(regions, question, truth, after=after, fills=fills)
+                    records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []
+                    found.tallies[method.name].add(figures | {WORDED: regions.attribute_ids >= 0}, records)
+                found.add(question.positive == truth.labels, truth.known.any(1))
+                if progress is not None:
+                    progress(found.done, total)
+    except BaseException:
+        found.save(now=True)
+        raise
+    notes = _notes(found, methods, source)
+    origin = provenance(torch.device(device), seed=seed) | {"settings": settings} | ({"notes": notes} if notes else {})
+    return _results(found, classifier, origin, seed=seed, clips=clips)
+
+
+def _answers(
+    methods: Sequence[Method | TruthMethod],
+    classifier: VideoClassifier,
+    question: Question,
+    truth: Truth,
+    *,
+    k: int,
+    fills: Sequence[str],
+) -> Iterator[tuple[Method | TruthMethod, Regions, torch.Tensor]]:
+    """Yield every method with its answers and the log-probabilities of the masked clips, (F, B, N, k, C)."""
+    answers = [_answer(method, question, truth, k) for method in methods]
+    for method, regions in zip(methods, answers, strict=True):
+        check_regions(regions, question, k, name=method.name)
+    # All methods in one go: controls share the tubes of the methods they control.
+    boxes = torch.cat([regions.boxes for regions in answers], dim=2)
+    masked = masked_log_probabilities(classifier, question, boxes, fills=fills)
+    yield from zip(methods, answers, torch.split(masked, k, dim=3), strict=True)
+
+
+def _identity(methods: Sequence[Method | TruthMethod], classifier: VideoClassifier, source: Source) -> dict[str, Any]:
+    """Return what must be equal, beside the settings, for an evaluation to go on; as JSON gives it back."""
+    return {
+        "data's fingerprint": fingerprint(source),
+        "classifier": method_fingerprint(classifier),
+        "methods": {method.name: method_fingerprint(method) for method in methods},
+        "device": classifier.device.type,
+        "versions": versions(),
+    }
+
+
+def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source) -> list[str]:
+    likes = {method.name: getattr(getattr(method, "like", None), "name", None) for method in methods}
+    right, known = torch.cat(found.clips).bool().unbind(1)
+    return notes_on(
+        {name: without_words(tally.whole()) for name, tally in found.tallies.items()},
+        {name: like for name, like in likes.items() if like is not None},
+        words=len(source.attribute_names),
+        boxes=bool(known.any()),
+        right=bool((right & known).any()),
+    )
+
+
+def _results(
+    found: State, classifier: VideoClassifier, origin: Mapping[str, Any], *, seed: int, clips: bool
+) -> Results:
+    """Sum up what was found; a method that answered nothing has no figures."""
+    summaries = {}
+    for name, tally in found.tallies.items():
+        figures = without_words(tally.whole())
+        if figures["answered"].any():
+            del figures[WORDED]
+            kept = tally.records if clips else None
+            summaries[name] = summarise(figures, frames=classifier.frames, seed=seed, clips=kept)
+    right = torch.cat(found.clips)[:, :1]
+    accuracy = means_with_intervals({"accuracy": right}, seed=seed)["accuracy"]
+    told = ClassifierResults(accuracy, len(classifier.classes), classifier.architecture, classifier.settings)
+    return Results(told, summaries, origin)
 
 
 def _check(
@@ -139,11 +187,6 @@ def truth_of(source: Source, batch: ClipBatch) -> Truth:
 def _answer(method: Method | TruthMethod, question: Question, truth: Truth, k: int) -> Regions:
     """Only baselines that are made of the truth see it."""
     return method.with_truth(question, truth, k) if isinstance(method, TruthMethod) else method(question, k)
-
-
-def _classifier(classifier: VideoClassifier, right: torch.Tensor, seed: int) -> ClassifierResults:
-    accuracy = means_with_intervals({"accuracy": right[:, None]}, seed=seed)["accuracy"]
-    return ClassifierResults(accuracy, len(classifier.classes), classifier.architecture, classifier.settings)
 
 
 def _described(source: Source) -> str:

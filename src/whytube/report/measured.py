@@ -68,12 +68,14 @@ class Measured:
         columns: those in which some method has a figure.
         rows: the cells of each method, by its name.
         lengths: (name, mean number of frames, SVG) of each method.
+        notes: what must be known beside the figures.
     """
 
     curves: Sequence[tuple[str, str]]
     columns: Sequence[Column]
     rows: Mapping[str, Sequence[Cell]]
     lengths: Sequence[tuple[str, float, str]]
+    notes: Sequence[str] = ()
 
     @classmethod
     def of(cls, results: Results) -> Measured:
@@ -85,12 +87,14 @@ class Measured:
             [column for column, _ in kept],
             {name: [_cell(column, row[name], row) for column, row in kept] for name in results.methods},
             [_lengths(name, method, rank) for rank, (name, method) in enumerate(results.methods.items())],
+            [note.replace("`", "") for note in results.notes],
         )
 
 
 def provenance_rows(results: Results) -> list[tuple[str, str]]:
     """Where the numbers come from: names and values to read."""
-    return [(key.replace("_", " "), _plain(value)) for key, value in results.provenance.items() if value is not None]
+    told = {key: value for key, value in results.provenance.items() if value is not None and key != "notes"}
+    return [(key.replace("_", " "), _plain(value)) for key, value in told.items()]
 
 
 def _curve(methods: Mapping[str, MethodResults], top: int) -> tuple[str, str]:

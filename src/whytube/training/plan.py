@@ -1,0 +1,207 @@
+"""What a training will take, said before it begins: steps, clips, memory, and whether the memory is there."""
+
+from __future__ import annotations
+
+import copy
+import os
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.data.source import Source
+    from whytube.training.recipe import Recipe
+
+GB = 1e9
+MARGIN = 1.3
+"""What libraries take beside the tensors of a step; measured: 1.1 to 1.5 for I3D and C3D-ResNet on a CPU."""
+CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will take.
+
+    Attributes:
+        steps, batch_size, clips: optimizer steps, clips of each, clips shown in all.
+        different: clips in the training split that are shown; None where there is no end of them.
+        memory: bytes at the peak, estimated; None where the network cannot be followed without running it.
+        available: bytes that are free on the device; None where the system does not say.
+    """
+
+    steps: int
+    batch_size: int
+    clips: int
+    different: int | None
+    memory: int | None
+    available: int | None
+    device: str
+
+    def __str__(self) -> str:
+        some = "" if self.different is None else f" of {self.different} different ones"
+        text = f"{self.steps} steps of {self.batch_size} clips: {self.clips} shown{some}"
+        if self.memory is None:
+            return f"{text}; how much memory cannot be told for this network"
+        free = "" if self.available is None else f", {self.available / GB:.1f} GB are free"
+        return f"{text}; about {self.memory / GB:.1f} GB of {self._kind}{free}"
+
+    @property
+    def warning(self) -> str | None:
+        """What to change, where the memory will not do."""
+        if self.memory is None or self.available is None or self.memory <= self.available:
+            return None
+        return (
+            f"this will probably not fit: about {self.memory / GB:.1f} GB of {self._kind} are needed, "
+            f"{self.available / GB:.1f} GB are free. Use --recipe laptop (for a classifier with --pretrained), "
+            f"or smaller batches, --set batch_size={max(self.batch_size // 4, 1)}, "
+            "and where many clips are kept, fewer of them, --distinct"
+        )
+
+    @property
+    def _kind(self) -> str:
+        return "memory" if self.device == "cpu" else "GPU memory"
+
+
+def plan_classifier(model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> Plan:
+    """Say what `fit_classifier` will take."""
+
+    def step(net: VideoClassifier, clips: torch.Tensor) -> None:
+        net.train()
+        if recipe.freeze:
+            net.freeze_below(recipe.freeze)
+        changed = clips.clone()  # the random changes make at least one new batch
+        net(changed).square().mean().backward()
+
+    trained = sum(tensor.nbytes for tensor in model.parameters())
+    mixed = recipe.precision == "bfloat16" and device.type == "cuda"
+    return _plan(model, source, recipe, device, step, states=2 * trained, share=0.6 if mixed else 1.0)
+
+
+def plan_explainer(classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> Plan:
+    """Say what `fit_explainer` will take: mostly the classifier's forward pass."""
+
+    def step(net: VideoClassifier, clips: torch.Tensor) -> None:
+        net.eval()
+        with torch.no_grad():
+            net.features(clips)
+
+    return _plan(classifier, source, recipe, device, step)
+
+
+def _plan(
+    model: VideoClassifier,
+    source: Source,
+    recipe: Recipe,
+    device: torch.device,
+    step: Callable[[Any, torch.Tensor], None],
+    *,
+    states: int = 0,
+    share: float = 1.0,
+) -> Plan:
+    """Add up the peak of a step, what the optimizer keeps, the clips that are kept, and what is in use already.
+
+    share: of the step's memory that mixed precision leaves.
+    """
+    different = source.count("train")
+    if recipe.distinct is not None:
+        different = min(recipe.distinct, recipe.distinct if different is None else different)
+    clip = 3 * model.frames * model.size[0] * model.size[1]
+    kept = clip * (different or 0) if recipe.distinct is not None else _cached(source, clip, different)
+    peak = peak_of_step(model, recipe.batch_size, step)
+    memory = None if peak is None else int(MARGIN * share * peak) + states + kept
+    if memory is not None and device.type == "cpu":
+        memory += _used()
+    shown = different if different is None else min(different, recipe.clips)
+    free = _free(device)
+    if free is not None and device.type == "cpu":
+        free += _used()  # what this process holds already is counted on both sides
+    return Plan(recipe.steps, recipe.batch_size, recipe.steps * recipe.batch_size, shown, memory, free, device.type)
+
+
+def _cached(source: Source, clip: int, different: int | None) -> int:
+    """Bytes of decoded clips that a source keeps by itself."""
+    return min(getattr(source, "cache_bytes", 0), clip * (different or 0))
+
+
+def peak_of_step(model: VideoClassifier, batch_size: int, step: Callable[[Any, torch.Tensor], None]) -> int | None:
+    """Bytes of all tensors that live at one time while `step` runs on a batch, without computing anything.
+
+    The network runs on shapes alone. None where it does what needs values.
+    """
+    try:
+        shapes = copy.deepcopy(model).to("meta")
+        weights = sum(tensor.nbytes for tensor in (*shapes.parameters(), *shapes.buffers()))
+        clips = torch.empty(batch_size, 3, model.frames, *model.size, device="meta")
+        with _Live() as live:
+            step(shapes, clips)
+    except Exception:  # a network of the user's own may do anything with its values
+        return None
+    return int(weights + clips.nbytes + live.most)
+
+
+class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of storages that were made inside and still live."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.most = 0
+        self.known: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        inputs = {leaf.untyped_storage() for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, torch.Tensor) and (storage := leaf.untyped_storage()) not in self.known | inputs:
+                self.known.add(storage)
+                self._change(storage.nbytes())
+                weakref.finalize(storage, self._change, -storage.nbytes())
+        return out
+
+    def _change(self, size: int) -> None:
+        self.now += size
+        self.most = max(self.most, self.now)
+
+
+def _used() -> int:
+    """Bytes that this process holds; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _free(device: torch.device) -> int | None:
+    """Bytes that are free on the device: of the machine, or of the container where that has less."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type != "cpu":
+        return None
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        machine = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return _of_system()
+    try:
+        limit = int((CGROUP / "memory.max").read_text())
+        return min(machine, limit - int((CGROUP / "memory.current").read_text()))
+    except (OSError, ValueError):  # no limit is "max"
+        return machine
+
+
+def _of_system() -> int | None:
+    """All bytes of memory, where /proc says nothing."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
