@@ -91,6 +91,7 @@ FILES = {
     "flag.toml": "[classifier]\nhalf = 'perhaps'\n",
     "alone.toml": "[classifier]\nset = 'flip=0.5'\n",
     "recipe.toml": "[classifier]\nrecipe = 'dem'\n",
+    "table.toml": "[clasifier]\nrecipe = 'demo'\n",
 }
 
 
@@ -112,16 +113,24 @@ FILES = {
         ("classifier --config flag.toml", "'--half'"),
         ("classifier --config alone.toml", "--set"),
         ("classifier --config recipe.toml", "unknown recipe 'dem'. Did you mean 'demo'?"),
+        ("classifier --config table.toml", "no table [classifier]; it has clasifier. Did you mean 'classifier'?"),
         ("classifier --set flip", "error: --set takes NAME=VALUE, got 'flip'"),
         ("classifier --set =3", "error: --set takes NAME=VALUE, got '=3'"),
         ("classifier --set lr=0.1", "error: --set changes what has no option of its own: give --lr instead of lr=0.1"),
         ("classifier --set flip=often", "`flip` must be a number from 0 to 1.0, got 'often'"),
         ("classifier --set erase_area=3", "`erase_area` must be two fractions of the frame"),
-        ("classifier --set widht=1", "unknown setting of c3d-resnet 'widht'. Did you mean 'width'?"),
+        (
+            "classifier --set widht=1",
+            "setting of the network 'widht'. Did you mean 'width'?",
+        ),
         ("classifier --set width=wide", "the network cannot be built with width=wide: "),
-        ("classifier --pretrained demo --set widht=1", "unknown setting of c3d-resnet 'widht'. Did you mean 'width'?"),
+        (
+            "classifier --pretrained demo --set widht=1",
+            "setting of the network 'widht'. Did you mean 'width'?",
+        ),
         ("classifier --preset i3d --set dropout=9", "`dropout` must be at least 0 and less than 1, got 9"),
         ("classifier --set freeze=stem --tensorboard", "c3d-resnet has no stages to freeze"),
+        ("classifier --set batch_sise=4", "Did you mean 'batch_size'?"),
         ("explainer --set warmpu=0.1", "unknown field of a recipe 'warmpu'. Did you mean 'warmup'?"),
         ("explainer --set width=1", "unknown field of a recipe 'width'"),
     ],

@@ -47,7 +47,7 @@ def folder(tmp_path_factory) -> Path:
             "dance.mp4 exists: choose another name, or give --overwrite",
         ),
         (("explain", "dance.mp4", "--save", "empty"), "it is a folder"),
-        (("evaluate", "--data", "wrong"), "4 more; `whytube data check` lists them all"),
+        (("evaluate", "--data", "wrong"), "errors in all; `whytube data check --json` lists them"),
         (("report", "--out", "new.html"), "there is nothing to report"),
         (("report", "empty", "--out", "new.html"), "holds no explanations (.json)"),
         (("report", "--results", "results.json", "--out", "dance.mp4"), "exists: choose another name"),

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from layout_files import ATTRIBUTES, BOXES, SPLITS, make_dataset, write
+from video_files import make_video
 from whytube.data.layout import check_dataset
 from whytube.errors import DataError
 
@@ -141,3 +142,33 @@ def test_problems_of_one_kind_are_one_line(folder):
     assert boxes.endswith("(and 29 more like it: boxes.csv:5, boxes.csv:6, boxes.csv:7, ...)")
     assert attributes.endswith("'jumpng'. Did you mean 'jumping'? (and 1 more like it: boxes.csv:35)")
     assert "errors: 32, warnings: 0" in str(report)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "avi", "webm"])
+def test_a_video_of_one_frame_is_told_by_its_name_and_not_by_its_boxes(tmp_path, suffix, deep):
+    folder = make_dataset(tmp_path, boxes=BOXES + "".join(f"vault/d,indoor,{n},1,1,9,9\n" for n in range(20)))
+    (folder / "videos/vault/d.mp4").unlink()
+    make_video(folder / f"videos/vault/d.{suffix}", 1, codec={"webm": "libvpx", "avi": "mpeg4"}.get(suffix, "libx264"))
+    report = check_dataset(folder, deep=deep)
+    assert report.ok
+    (warning,) = told(report, "warning")
+    assert warning.startswith(f"videos/vault/d.{suffix}: warning: the video has only one frame: nothing moves in it")
+    assert warning.endswith("(boxes.csv has 19 boxes at later frames)")
+
+
+def test_many_videos_of_one_frame_are_one_line(folder):
+    for name in ("dunk/b", "surf/c", "vault/d"):
+        make_video(folder / f"videos/{name}.mp4", 1)
+    write(folder, "boxes.csv", BOXES + "surf/c,actor,5,1,1,9,9\n")
+    report = check_dataset(folder)
+    assert len(report.to_dict()["problems"]) == 3
+    (line,) = [line for line in str(report).splitlines() if "only one frame" in line]
+    assert line.endswith("(and 2 more like it: videos/surf/c.mp4, videos/vault/d.mp4)")
+
+
+def test_a_problem_that_repeats_with_and_without_an_addition_is_told_once(folder):
+    rows = "dunk/a,indoor,20,1,1,4,4\n" + "".join(f"vault/d,indoor,{n},1,1,4,4\n" for n in (20, 21, 22))
+    lines = str(check_dataset(write(folder, "boxes.csv", BOXES + rows))).splitlines()
+    (late,) = [line for line in lines if "does not exist" in line]
+    assert late.endswith("(and 1 more like it: boxes.csv:5)")

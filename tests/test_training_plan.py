@@ -1,5 +1,6 @@
 """What a training says at its start, and how it goes on in a log."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -117,7 +118,7 @@ def test_an_estimate_comes_after_the_first_steps_then_a_line_now_and_then(log):
         lines(step, 100)
         times += [(log.now, line) for line in log.said()]
     assert times[0] == (5.0, "training, step: 1 of 100, loss 1.000, about 8 min left")
-    gaps = [later - sooner for (sooner, _), (later, _) in zip(times, times[1:], strict=False)]
+    gaps = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(times)]
     assert min(gaps) == 50.0, "a tenth of the work"
     assert len(times) == 10
 

@@ -76,11 +76,11 @@ def check_probability(value: object, name: str) -> float:
 
 
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
-    """Require one of a few words."""
+    """Require one of a few words; the error suggests the nearest."""
     options = list(choices)
     if value not in options:
         words = ", ".join(repr(c) for c in options)
-        raise fail(name, f"one of {words}", repr(value))
+        raise fail(name, f"one of {words}", f"{value!r}{suggestion(value, options)}")
     return value
 
 
@@ -100,9 +100,15 @@ def _bare(name: str) -> str:
 
 def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
     """Build the error for a name that is not in a list, with the nearest one that is."""
-    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
-    match = next((k for k in known if near and k.lower() == near[0]), None)
-    if match is not None:
-        return ArgumentError(f"unknown {kind} {name!r}. Did you mean {match!r}?")
+    near = suggestion(name, known)
+    if near:
+        return ArgumentError(f"unknown {kind} {name!r}{near}")
     listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
     return ArgumentError(f"unknown {kind} {name!r}. Known: {listed}")
+
+
+def suggestion(name: object, known: Collection[str]) -> str:
+    """Return ". Did you mean ...?" with the nearest known name, "" where none is near."""
+    near = difflib.get_close_matches(str(name).lower(), [k.lower() for k in known], n=1, cutoff=0.5)
+    match = next((k for k in known if near and k.lower() == near[0]), None)
+    return "" if match is None else f". Did you mean {match!r}?"

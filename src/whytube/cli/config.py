@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whytube.checks import unknown_name
+from whytube.checks import suggestion, unknown_name
 from whytube.errors import ArgumentError
 
 if TYPE_CHECKING:
     from whytube.training.recipe import Recipe
+
+TABLES = ("classifier", "explainer", "evaluate")
+"""Of a file: the commands that read one."""
 
 
 def _read(context: typer.Context, path: Path | None) -> Path | None:
@@ -27,7 +30,8 @@ def _read(context: typer.Context, path: Path | None) -> Path | None:
         raise ArgumentError(f"cannot read {path}: {error}") from error
     command = context.info_name or ""
     if not isinstance(tables.get(command), dict):
-        raise ArgumentError(f"{path} has no table [{command}]; it has {', '.join(tables) or 'nothing'}")
+        near = next((found for name in tables if name not in TABLES and (found := suggestion(name, TABLES))), "")
+        raise ArgumentError(f"{path} has no table [{command}]; it has {', '.join(tables) or 'nothing'}{near}")
     known = {name[2:]: p.name for p in context.command.params for name in p.opts if name.startswith("--")}
     del known["config"]
     values: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whytube.checks import check_int
+from whytube.checks import check_int, unknown_name
 from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
@@ -32,12 +32,13 @@ from whytube.errors import ArgumentError, WhytubeError
 from whytube.files import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import torch
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
+    from whytube.training.recipe import Recipe
 
 train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
 
@@ -93,6 +94,7 @@ def train_classifier(
     _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
     asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed, fc_layers=fc_layers)
     where, (how, settings) = find_device(device), changed(find_recipe(recipe), asked)
+    _check_settings(settings, preset, pretrained, how)
     blank = _network(["any", "other"], preset, pretrained, settings, seed)
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
     judged = clips_to_take(source, "test", test or None)
@@ -152,7 +154,6 @@ def train_explainer(
 
     Example: `whytube train explainer --out runs/mine --objective paper --recipe paper`
     """
-    from whytube.checks import unknown_name
     from whytube.data.source import PermutedTable
     from whytube.models import find_device, load_model
     from whytube.training.explainer import FILE, fit_explainer
@@ -325,6 +326,16 @@ def _save_and_judge(
     metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
     save(metrics=metrics)
     return metrics
+
+
+def _check_settings(settings: Iterable[str], preset: str, pretrained: str | None, recipe: Recipe) -> None:
+    """Refuse what is neither a setting of the network nor, as a typo would have it, a field of the recipe."""
+    from whytube.models import known_settings
+
+    known = known_settings(preset, pretrained)
+    for name in settings:
+        if name not in known:
+            raise unknown_name("field of the recipe or setting of the network", name, [*asdict(recipe), *known])
 
 
 def _network(

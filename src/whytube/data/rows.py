@@ -39,8 +39,11 @@ class Problem:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Level and first sentence without its names and numbers: alike for all problems of one kind."""
-        return self.level, PARTICULARS.sub("...", self.message).split(". ")[0]
+        """Level and first sentence without its names and numbers: alike for all problems of one kind.
+
+        Nor does it have what stands in brackets at the end, which only some have.
+        """
+        return self.level, PARTICULARS.sub("...", self.message).split(". ")[0].split(" (")[0]
 
     def __str__(self) -> str:
         return f"{self.place}: {self.level}: {self.message}"
@@ -83,13 +86,16 @@ class Problems:
         return self._unknown[key]
 
     def raise_errors(self, what: str) -> None:
-        """Raise the first five errors as one DataError, if there are any."""
+        """Raise the first five kinds of errors as one DataError, if there are any."""
         errors = [problem for problem in self.found if problem.level == "error"]
         if not errors:
             return
-        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:5])])
-        if len(errors) > 5:
-            message += f"\n  ... and {len(errors) - 5} more; `whytube data check` lists them all"
+        lines = grouped(errors)
+        message = "\n".join([f"{what} cannot be used:", *(f"  {line}" for line in lines[:5])])
+        if len(lines) > 5:
+            message += f"\n  ... and {len(lines) - 5} more kinds"
+        if len(errors) > len(lines[:5]):
+            message += f"\n  {len(errors)} errors in all; `whytube data check --json` lists them"
         raise DataError(message)
 
     def _shown(self, file: Path) -> str:

@@ -21,7 +21,7 @@ from whytube.models.files import (
     weights_fingerprint,
 )
 from whytube.models.find import Listed, Model, find_device, list_models, load_model
-from whytube.models.presets import PRESETS, build_classifier
+from whytube.models.presets import PRESETS, build_classifier, known_settings
 
 __all__ = [
     "PRESETS",
@@ -31,6 +31,7 @@ __all__ = [
     "build_classifier",
     "find_device",
     "fingerprint",
+    "known_settings",
     "list_models",
     "load_backbone",
     "load_classifier",

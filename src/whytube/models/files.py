@@ -252,10 +252,15 @@ def _fill(model: VideoClassifier, tensors: dict[str, torch.Tensor], path: Path) 
 
 def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:
     """Build a network of a named architecture without touching the global random state."""
-    known = signature(ARCHITECTURES[architecture]).parameters.keys() - {"classes"}
+    known = settings_of(architecture)
     for name in settings:
         if name not in known:
             raise unknown_name(f"setting of {architecture}", name, known)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return ARCHITECTURES[architecture](classes, **settings)
+
+
+def settings_of(architecture: str) -> list[str]:
+    """Return the names of the settings of an architecture."""
+    return [name for name in signature(ARCHITECTURES[architecture]).parameters if name != "classes"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from whytube.checks import fail, unknown_name
+from whytube.checks import fail, suggestion, unknown_name
 from whytube.classifiers.base import VideoClassifier
 from whytube.errors import ArgumentError, ModelError, WhytubeError
 from whytube.explainer.explainer import Explainer
@@ -33,7 +33,8 @@ def find_device(name: str | torch.device) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N") from error
+        near = suggestion(name, ("auto", "cpu", "cuda", "mps"))
+        raise ArgumentError(f"unknown device {name!r}: use cpu, cuda or cuda:N{near}") from error
     if device.type not in ("cpu", "cuda", "mps"):
         raise ArgumentError(f"device {str(name)!r} is not supported: use cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whytube.checks import unknown_name
-from whytube.models.files import construct
+from whytube.models.files import construct, read_card, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,16 @@ def build_classifier(preset: str, classes: Sequence[str], *, seed: int = 0, **ch
         >>> build_classifier("c3d-resnet-small", ["jump", "run"], fc_layers=2).size
         (64, 64)
     """
-    if preset not in PRESETS:
-        raise unknown_name("classifier preset", preset, PRESETS)
-    architecture, settings = PRESETS[preset]
+    architecture, settings = _find_preset(preset)
     return construct(architecture, classes, seed=seed, settings=settings | changes)
+
+
+def known_settings(preset: str, pretrained: str | None = None) -> list[str]:
+    """Return the names of the settings of a preset's network, or of a pretrained one."""
+    return settings_of(read_card(pretrained).architecture if pretrained else _find_preset(preset)[0])
+
+
+def _find_preset(name: str) -> tuple[str, dict[str, Any]]:
+    if name not in PRESETS:
+        raise unknown_name("classifier preset", name, PRESETS)
+    return PRESETS[name]

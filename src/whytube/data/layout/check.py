@@ -86,6 +86,9 @@ def check_dataset(
         for done, (item, result) in enumerate(zip(dataset.videos, probed, strict=True), start=1):
             if isinstance(result, str):
                 problems.error(item.path, result)
+            elif result.frames == 1:
+                text = "the video has only one frame: nothing moves in it, and a clip is that picture again and again"
+                problems.warn(item.path, f"{text}. Replace it, or leave it out{_unused(tracks.get(item.name, {}))}")
             else:
                 _check_tracks(result, tracks.get(item.name, {}), dataset.folder / BOX_FILE, problems)
             if progress is not None:
@@ -126,6 +129,12 @@ def _check_tracks(info: VideoInfo, tracks: dict[str, Track], path: Path, problem
         if partly.any():
             text = f"the box of {attribute!r} reaches {beyond[partly][0]:g} pixels out of the {frame}"
             problems.warn(path, f"{text} and is cut off{_more(partly)}", int(track.lines[partly][0]))
+
+
+def _unused(tracks: dict[str, Track]) -> str:
+    """Say how many boxes stand at frames after the first."""
+    boxes = sum(int((track.tube.frames > 0).sum()) for track in tracks.values())
+    return f" ({BOX_FILE} has {boxes} boxes at later frames)" if boxes else ""
 
 
 def _more(which: np.ndarray[Any, np.dtype[np.bool_]]) -> str:

@@ -130,7 +130,7 @@ def _from_manifest(folder: Path, problems: Problems) -> tuple[list[Video], bool]
         elif place in videos:
             row.error(f"{name!r} comes again, after line {videos[place].line}. Keep one row")
         elif not place.exists():
-            row.error(f"no file or folder {place}. Put it there, or correct the path")
+            row.error(f"no file or folder {str(place)!r}. Put it there, or correct the path")
         else:
             videos[place] = Video(name, place, row["class"], _split(row) if given else None, sheet.path, row.line)
     return list(videos.values()), given
