@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GB = 1e9
 MARGIN = 1.3
-"""What libraries take beside the tensors of a step; measured: 1.1 to 1.5 for I3D and C3D-ResNet on a CPU."""
+"""For what libraries take beside the tensors of a step: without it, peaks were 1.1 to 1.4 times the estimate."""
 CGROUP = Path("/sys/fs/cgroup")
 
 
