@@ -117,19 +117,19 @@ def test_an_estimate_comes_after_the_first_steps_then_a_line_now_and_then(log):
         lines.note = "loss 1.000"
         lines(step, 100)
         times += [(log.now, line) for line in log.said()]
-    assert times[0] == (5.0, "training, step: 1 of 100, loss 1.000, about 8 min left")
+    assert times[0] == (10.0, "training, step: 2 of 100, loss 1.000, about 8 min left")
     gaps = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(times)]
     assert min(gaps) == 50.0, "a tenth of the work"
     assert len(times) == 10
 
 
 def test_long_work_is_heard_of_and_short_work_is_not(log):
-    lines = Lines("evaluating", part=4, clock=lambda: log.now)
+    lines = Lines("evaluating", clock=lambda: log.now)
     for done in range(4, 4004, 4):
         log.now += 100.0
         lines(done, 4000)
     said = log.said()
-    assert "about 27.8 h left" in said[0]
+    assert "about 27.7 h left" in said[0]
     assert len(said) == pytest.approx(1000 * 100 / 600, rel=0.02)
     short = Lines("checking", clock=lambda: log.now)
     for done in range(1, 1001):
@@ -140,9 +140,12 @@ def test_long_work_is_heard_of_and_short_work_is_not(log):
 
 def test_a_resumed_run_is_estimated_by_its_own_steps(log):
     lines = Lines("training, step", clock=lambda: log.now)
-    log.now += 10.0
+    log.now += 500.0  # imports, the first step, whatever is slow once
     lines(91, 100)
-    assert log.said() == ["training, step: 91 of 100, about 90 s left".replace("90 s", "2 min")]
+    assert log.said() == []
+    log.now += 10.0
+    lines(92, 100)
+    assert log.said() == ["training, step: 92 of 100, about 80 s left"]
 
 
 def test_the_end_of_a_training_is_said_in_a_log(log):

@@ -261,7 +261,7 @@ def evaluate(
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
-    with progress_bar("evaluating, clip", part=batch_size) as progress:
+    with progress_bar("evaluating, clip") as progress:
         results = run_suite(
             methods,
             classifier,

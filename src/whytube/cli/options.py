@@ -88,12 +88,11 @@ class Lines:
     """Tells a log how far a long work is: an estimate after its first part, then a line now and then.
 
     A line comes at most every LINE_SECONDS, and only after a tenth of the work or LONG_SECONDS. Short work says none.
-
-    part: how much is done between two calls; work that goes on from earlier begins so much before its first call.
+    The time is estimated without the first part, which may be slow by itself or be of an earlier sitting.
     """
 
-    def __init__(self, title: str, *, part: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        self.title, self.part, self.clock, self.note = title, part, clock, ""
+    def __init__(self, title: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.clock, self.note = title, clock, ""
         self.began = self.told_at = clock()
         self.first: int | None = None
         self.told: int | None = None
@@ -102,7 +101,8 @@ class Lines:
         """Note that so much is done; print where a line is due."""
         now = self.clock()
         if self.first is None:
-            self.first = max(done - self.part, 0)
+            self.first, self.began = done, now
+            return
         passed = now - self.began
         left = passed / max(done - self.first, 1) * (total - done)
         if self.told is None:
@@ -178,13 +178,10 @@ def _course(record: Record) -> str:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, *, part: int = 1) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal, and a line now and then in a log; the block gets a function of (done, total).
-
-    part: as for Lines.
-    """
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, and a line now and then in a log; the block gets a function of (done, total)."""
     if not errors.is_terminal:
-        yield Lines(title, part=part)
+        yield Lines(title)
         return
     with Progress(console=errors, transient=True) as progress:
         task = progress.add_task(title, total=None)
