@@ -23,7 +23,8 @@ def example(folder):
         (folder / f"{name}.csv").write_text(text, encoding="utf-8")
     frames = folder / "videos/Surfing/g04_c02"
     frames.mkdir(parents=True)
-    (frames / "0001.png").write_bytes(encode_image(picture(0)))
+    for number in (1, 2):
+        (frames / f"000{number}.png").write_bytes(encode_image(picture(number)))
     (folder / "videos/BasketballDunk").mkdir()
     make_video(folder / "videos/Surfing/g01_c01.mp4")
     for name in ("g01_c01", "g02_c01"):
