@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from whytube.checks import build
 from whytube.errors import ArgumentError, ModelError
 from whytube.files import write_whole
 
@@ -48,7 +49,7 @@ class History:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> History:
         """Read what `to_dict` wrote."""
-        return cls([Record(**record) for record in data["records"]], list(data["notes"]))
+        return build(cls, data, "history")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file."""
