@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     import torch
 
 Built = TypeVar("Built")
+LONGEST = 120
+"""Letters of a name in a message; what is read from a file may be of any length."""
 DEEPEST = 32
 """Levels of lists and objects in values that a document may hold freely, such as settings."""
 
 
 def fail(name: str, expected: str, got: object) -> ArgumentError:
     """Build (not raise) the error for argument `name`."""
-    return ArgumentError(f"`{name}` must be {expected}, got {got}")
+    return ArgumentError(f"`{name[:LONGEST]}` must be {expected}, got {got}")
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -118,9 +120,9 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
     near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
     match = next((k for k in known if near and k.lower() == near[0]), None)
     if match is not None:
-        return ArgumentError(f"unknown {kind} {name!r}. Did you mean {match!r}?")
+        return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}. Did you mean {match!r}?")
     listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
-    return ArgumentError(f"unknown {kind} {name!r}. Known: {listed}")
+    return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}. Known: {listed}")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -248,8 +250,7 @@ def _parts(value: dict[str, Any] | Sequence[Any]) -> Iterable[Any]:
 
 
 def _inside(place: str, key: str) -> str:
-    key = key if len(key) < 80 else f"{key[:77]}..."
-    return f"{place}.{key}" if place else key
+    return f"{place}.{key[:LONGEST]}" if place else key[:LONGEST]
 
 
 def _require(fits: bool, name: str, expected: str, got: object) -> None:

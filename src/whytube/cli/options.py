@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,6 +69,8 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
 
 def print_json(result: Any) -> None:
     """Print a result as `--json` promises."""
+    if sys.stdout is None:
+        raise ArgumentError("cannot print the result: standard output is closed")
     typer.echo(json.dumps(result, indent=1, allow_nan=False))
 
 
@@ -103,8 +106,8 @@ def training_bar(steps: int, *, curves: Path | None = None) -> Iterator[Callable
 
         try:
             yield show
-        except KeyboardInterrupt:
-            errors.print("stopped; --resume goes on from the last saved state, if one was reached", highlight=False)
+        except KeyboardInterrupt as stop:
+            stop.add_note("--resume goes on from the last saved state, if one was reached")
             raise
 
 

@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import torch
@@ -252,7 +253,8 @@ def _card(path: Path, header: dict[str, Any]) -> Card:
 def _build(path: Path, card: Card, classes: Sequence[str], *, seed: int = 0) -> VideoClassifier:
     if card.architecture not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
-        raise ModelError(f"cannot use {path}: unknown architecture {card.architecture!r}; this whytube knows {known}")
+        told = f"unknown architecture {short(card.architecture)}; this whytube knows {known}"
+        raise ModelError(f"cannot use {path}: {told}")
     try:
         return construct(card.architecture, classes, settings=card.settings, seed=seed)
     except (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError) as error:  # the last: ArgumentError
