@@ -7,6 +7,7 @@ ends with 128 + the signal's number: 130, 143, 129. Nothing heavy is imported be
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -41,7 +42,7 @@ class _Stopping:
         """Stop again: the first time the program was where Python cannot pass on an exception, e.g. in a callback."""
         if isinstance(problem.exc_value, Stop):
             self.at = -PATIENCE
-            threading.Timer(0.01, signal.raise_signal, [self.number]).start()
+            threading.Timer(0.01, os.kill, [os.getpid(), self.number]).start()
         elif not self.number:
             sys.__unraisablehook__(problem)
 
