@@ -45,7 +45,7 @@ def begin(words, cwd):
 
 
 def check_end(process, number, cwd):
-    stdout, stderr = process.communicate(timeout=60)
+    stderr = process.communicate(timeout=60)[1]
     assert "Traceback" not in stderr
     assert "Exception ignored" not in stderr
     assert not list(cwd.rglob("*.part")), "nothing half written"
