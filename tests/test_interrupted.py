@@ -10,6 +10,7 @@ import pytest
 
 from whytube.data.world import World
 from whytube.explaining import explain
+from whytube.training.loop import claimed
 from whytube.video import write_video
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -121,3 +122,18 @@ program.main()
 def test_a_signal_where_python_cannot_pass_it_on(tmp_path):
     ended = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=20, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "interrupted\n")
+
+
+def test_the_second_training_into_a_folder_refuses_until_the_first_is_gone(folder):
+    first = begin(("train", "classifier", "--out", "out"), folder)
+    try:
+        assert first.stderr.readline().startswith("step ")
+        second = begin(("train", "explainer", "--out", "out", "--classifier", "demo"), folder)
+        stderr = second.communicate(timeout=60)[1]
+        assert second.returncode == 2
+        assert stderr == "error: another training is writing to out; wait for it or choose another folder\n"
+    finally:
+        first.kill()
+        first.communicate(timeout=60)
+    with claimed(folder / "out") as free:
+        assert free == folder / "out"
