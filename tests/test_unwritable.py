@@ -69,7 +69,7 @@ def lines(ended):
 
 @contextlib.contextmanager
 def mounted(folder, options):
-    """A small file system of its own; needs the right to mount."""
+    """Give a small file system of its own; needs the right to mount."""
     libc = ctypes.CDLL(None, use_errno=True)
     folder.mkdir()
     if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options.encode()) != 0:
