@@ -44,6 +44,8 @@ app.add_typer(models.app, name="models")
 
 def main() -> None:
     """Run the command line; a wrong input, or an output that cannot be written, ends with a line and exit code 2."""
+    if sys.stdout is None and "--json" in sys.argv:
+        _fail("cannot print the result: standard output is closed")
     try:
         app()
     except WhytubeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import textwrap
 import time
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, print_json, require_new
+from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new
 from whytube.errors import ArgumentError
 from whytube.files import make_folder
 
@@ -105,7 +106,7 @@ def _keep_freed_memory() -> None:
 def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -> None:
     if as_json:
         plain = [explanation.to_dict() for explanation in explanations]
-        print_json(plain if every else plain[0])
+        typer.echo(json.dumps(plain if every else plain[0], indent=1, allow_nan=False))
         return
     for explanation in explanations:
         console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)

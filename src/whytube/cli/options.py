@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,8 +68,6 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
 
 def print_json(result: Any) -> None:
     """Print a result as `--json` promises."""
-    if sys.stdout is None:
-        raise ArgumentError("cannot print the result: standard output is closed")
     typer.echo(json.dumps(result, indent=1, allow_nan=False))
 
 
