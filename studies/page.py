@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whytube.evaluation.results import Results, read_json
+from whytube.errors import DataError
+from whytube.evaluation.results import Results
+from whytube.files import read_json
 
 if TYPE_CHECKING:
     import os
@@ -52,7 +54,10 @@ HAND_WRITTEN = Path(__file__).with_name("readings.md")
 
 def read_results(folder: str | os.PathLike[str]) -> dict[str, Results]:
     """Read the results in a folder, by name without the ending; benchmarks and curves beside them are left out."""
-    found = {path: read_json(path) for path in sorted(Path(folder).glob("*.json"), key=lambda path: path.stem)}
+    found = {
+        path: read_json(path, error=DataError)
+        for path in sorted(Path(folder).glob("*.json"), key=lambda path: path.stem)
+    }
     return {path.stem: Results.from_dict(plain, name=str(path)) for path, plain in found.items() if "methods" in plain}
 
 

@@ -8,8 +8,9 @@ import torch
 
 from whytube.checks import fail
 from whytube.errors import DataError
-from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results, read_json
+from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
 from whytube.evaluation.summary import bootstrap, plain
+from whytube.files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +43,7 @@ def curves(runs: Mapping[str, Path]) -> dict[str, Any]:
 
     runs: files that `whytube train ... --save` wrote.
     """
-    found = {title: read_json(path) for title, path in runs.items()}
+    found = {title: read_json(path, error=DataError) for title, path in runs.items()}
     for title, path in runs.items():
         if not isinstance(found[title], dict) or "history" not in found[title]:
             raise DataError(f"{path} holds no history. Give a file that `whytube train ... --save FILE.json` wrote")

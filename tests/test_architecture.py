@@ -16,7 +16,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "whytube"
 # Lower levels know nothing of higher ones; modules of one level know nothing of each other.
 LEVELS = (
     ("errors",),
-    ("checks", "files"),
+    ("checks",),
+    ("documents",),
+    ("files",),
     ("video", "tubes", "subpath", "versions"),
     ("classifiers",),
     ("explanation",),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from toy_squares import WORDS, Adder, Squares
-from whytube.errors import DataError
+from whytube.errors import ArgumentError, DataError
 from whytube.evaluation import Results, evaluate
 from whytube.evaluation.methods import Centre, TrueBox
 from whytube.evaluation.results import Figure, flat, nested
@@ -57,10 +57,10 @@ def test_provenance_is_added_to_a_copy(results):
 def test_what_is_not_results_is_refused_by_name(results, tmp_path):
     path = tmp_path / "other.json"
     for text, message in (
-        ("{", r"other\.json is not JSON"),
+        ("{", r"cannot read .*other\.json: cut off, or not JSON"),
         ("[]", r"other\.json is not results of an evaluation. Give a file that `whytube evaluate --out FILE\.json`"),
         ('{"history": {}, "provenance": {}}', r"other\.json is not results"),
-        ('{"classifier": {}, "methods": {}, "provenance": {}}', r"other\.json is damaged, .*KeyError"),
+        ('{"classifier": {}, "methods": {}, "provenance": {}}', r"other\.json is damaged, .*`\w+` is missing"),
         ('{"classifier": {}, "methods": null, "provenance": {}}', r"other\.json is damaged"),
     ):
         path.write_text(text)
@@ -73,7 +73,7 @@ def test_what_is_not_results_is_refused_by_name(results, tmp_path):
         plain["methods"]["centre"][key] = value
         with pytest.raises(DataError, match="damaged"):
             Results.from_dict(plain)
-    with pytest.raises(DataError, match="finite number"):
+    with pytest.raises(ArgumentError, match="`mean` must be a finite number"):
         Figure(float("nan"))
 
 

@@ -113,7 +113,7 @@ def test_load_says_what_is_wrong(tmp_path):
     assert "must be an explanation" in broken(json.dumps({"methods": {}}))
     assert "must be an explanation" in broken("[1]")
     assert "`schema` must be 1" in broken(json.dumps(whole | {"schema": 2}))
-    assert "no 'reasons'" in broken(json.dumps({k: v for k, v in whole.items() if k != "reasons"}))
+    assert "`reasons` is missing" in broken(json.dumps({k: v for k, v in whole.items() if k != "reasons"}))
     assert "damaged" in broken(json.dumps({k: v for k, v in whole.items() if k != "source"}))
     assert "damaged" in broken(json.dumps(whole | {"surplus": 1}))
     assert "finite" in broken(json.dumps(whole | {"fps": float("nan")}))

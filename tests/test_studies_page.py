@@ -64,7 +64,7 @@ def test_results_are_read_from_a_folder(tmp_path, run):
     assert list(read_results(tmp_path)) == ["a", "b"]
     assert read_results(tmp_path)["b"] == run
     (tmp_path / "c.json").write_text("{")
-    with pytest.raises(DataError, match=r"c\.json is not JSON"):
+    with pytest.raises(DataError, match=r"c\.json: cut off, or not JSON"):
         read_results(tmp_path)
 
 

@@ -91,7 +91,7 @@ class TestTube:
         assert again.boxes.tolist() == [[0.12, 1, 2.5, 3], [0, 0, 0.33, 1]]
         assert again.times.tolist() == [0.04, 0.16]
         assert Tube.from_dict(tube((0, 0, 1, 1)).to_dict()).times is None
-        with pytest.raises(ArgumentError, match="without boxes"):
+        with pytest.raises(ArgumentError, match="`boxes` is missing"):
             Tube.from_dict({"frames": []})
 
 

@@ -1,7 +1,7 @@
 """Counts the functions of whytube that a program calls across files: run with the name of a program and its arguments.
 
-A function counts once, if a function of another file of the package calls it; what only checks arguments does not
-count. Prints {"calls": [...], "files": [...]} to standard error.
+A function counts once, if a function of another file of the package calls it; what only checks arguments or
+stored documents does not count. Prints {"calls": [...], "files": [...]} to standard error.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-APART = ("checks.py", "errors.py")
+APART = ("checks.py", "documents.py", "errors.py")
 INNER = re.compile(r"(\.<locals>)?\.?<(genexpr|listcomp|dictcomp|setcomp|lambda)>")
 
 

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
     import torch
 
+LONGEST = 120
+"""Letters of a name in a message; what is read from a file may be of any length."""
+
 
 def fail(name: str, expected: str, got: object) -> ArgumentError:
     """Build (not raise) the error for argument `name`."""
-    return ArgumentError(f"`{name}` must be {expected}, got {got}")
+    return ArgumentError(f"`{name[:LONGEST]}` must be {expected}, got {got}")
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -102,9 +105,9 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
     """Build the error for a name that is not in a list, with the nearest one that is."""
     near = suggestion(name, known)
     if near:
-        return ArgumentError(f"unknown {kind} {name!r}{near}")
+        return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}{near}")
     listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
-    return ArgumentError(f"unknown {kind} {name!r}. Known: {listed}")
+    return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}. Known: {listed}")
 
 
 def suggestion(name: object, known: Collection[str]) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from whytube.checks import check_finite, check_int, check_probability, fail
+from whytube.documents import build
 from whytube.errors import ArgumentError, ExplanationError
-from whytube.files import write_whole
-from whytube.tubes import Tube
+from whytube.files import read_json, write_whole
+from whytube.tubes import Tube  # noqa: TC001 - `build` reads the annotations of Reason
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Markup = Callable[[str], str]
 
@@ -120,8 +123,7 @@ class Reason:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Reason:
         """Read what `to_dict` wrote."""
-        evidence = tuple(Evidence(**e) for e in data["evidence"])
-        return cls(data["attribute"], data["score"], Tube.from_dict(data["tube"]), evidence)
+        return build(cls, data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,19 +231,11 @@ class Explanation:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
         """Read what `to_dict` wrote; ArgumentError says what is wrong with other data."""
-        if not hasattr(data, "get") or data.get("kind") != KIND or "schema" not in data:
+        if not isinstance(data, Mapping) or data.get("kind") != KIND or "schema" not in data:
             raise fail("data", "an explanation, with a schema", "something else")
         if data["schema"] != SCHEMA:
-            raise fail("schema", f"{SCHEMA}, the one this whytube knows", f"{data['schema']!r}. Update whytube")
-        derived = {"schema", "kind", "sentence", "reasons"}
-        try:
-            reasons = tuple(Reason.from_dict(reason) for reason in data["reasons"])
-            return cls(**{key: value for key, value in data.items() if key not in derived}, reasons=reasons)
-        except ArgumentError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else error
-            raise fail("data", f"an explanation of schema {SCHEMA}", f"one that is damaged: {what}") from error
+            raise fail("schema", f"{SCHEMA}, the one this whytube knows", f"{short(data['schema'])}. Update whytube")
+        return build(cls, {key: value for key, value in data.items() if key not in ("schema", "kind")})
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write it as JSON; the file appears under its name only once it is whole."""
@@ -256,13 +250,9 @@ class Explanation:
         """Read what `save` wrote."""
         source = Path(path)
         try:
-            return cls.from_dict(json.loads(source.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise ExplanationError(f"cannot read {source}: {error.strerror or error}") from error
+            return cls.from_dict(read_json(source, error=ExplanationError))
         except ArgumentError as error:
-            raise ExplanationError(f"cannot read {source}: {error}") from error
-        except ValueError as error:
-            raise ExplanationError(f"cannot read {source}: cut off, or not JSON ({error})") from error
+            raise ExplanationError(f"cannot read {source}: damaged: {error}") from error
 
 
 def _listed(words: Sequence[str]) -> str:

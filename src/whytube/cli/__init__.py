@@ -13,6 +13,7 @@ Commands import torch and the library inside their functions, so that --help ans
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from typing import Annotated, Any
@@ -42,13 +43,22 @@ app.add_typer(models.app, name="models")
 
 
 def main() -> None:
-    """Run the command line; a wrong input ends with its message and exit code 2."""
+    """Run the command line; a wrong input, or an output that cannot be written, ends with a line and exit code 2."""
+    if sys.stdout is None and "--json" in sys.argv:
+        _fail("cannot print the result: standard output is closed")
     try:
         app()
     except WhytubeError as error:
+        _fail(_with_options(str(error), sys.argv[1:]))
+    except OSError as error:  # the system refuses: a full disk, missing rights, a name that is too long
+        _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part is not None))
+
+
+def _fail(message: str) -> None:
+    with contextlib.suppress(OSError):  # standard error may be full or closed, too
         errors.print("[bold red]error:[/] ", end="")
-        errors.print(_with_options(str(error), sys.argv[1:]), markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+        errors.print(message, markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 def _with_options(message: str, words: list[str]) -> str:

@@ -168,8 +168,8 @@ def training_bar(plan: Plan, *, curves: Path | None = None) -> Iterator[Training
 
         try:
             yield TrainingBar(step, record)
-        except KeyboardInterrupt:
-            errors.print("stopped; --resume goes on from the last saved state, if one was reached", highlight=False)
+        except KeyboardInterrupt as stop:
+            stop.add_note("--resume goes on from the last saved state, if one was reached")
             raise
 
 

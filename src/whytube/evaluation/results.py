@@ -8,17 +8,18 @@ Every figure has its 95 % interval, which the JSON keeps in a second tree, `inte
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whytube.errors import DataError
-from whytube.files import write_whole
+from whytube.checks import check_finite, fail
+from whytube.documents import build
+from whytube.errors import ArgumentError, DataError
+from whytube.files import read_json, write_whole
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 ALWAYS = ("negative_class_accuracy.top1", "negative_class_accuracy.top3", "positive_drop", "curve.top1", "curve.top3")
 """Figures that every version measured and that every answer defines; any other may be missing from a file."""
@@ -33,9 +34,9 @@ class Figure:
     high: float | None = None
 
     def __post_init__(self) -> None:
-        for value in (self.mean, self.low, self.high):
-            if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
-                raise DataError(f"a figure must be a finite number or None, got {value!r}")
+        for name in ("mean", "low", "high"):
+            if getattr(self, name) is not None:
+                check_finite(getattr(self, name), name)
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,9 @@ class ClassifierResults:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> ClassifierResults:
         """Read what `to_dict` wrote."""
-        accuracy = Figure(plain["accuracy"], *plain["interval"])
-        return cls(accuracy, plain["classes"], plain["architecture"], plain["settings"], plain.get("accuracies"))
+        stored = build(_Classifier, plain, "classifier")
+        accuracy = Figure(stored.accuracy, *stored.interval)
+        return cls(accuracy, stored.classes, stored.architecture, stored.settings, stored.accuracies)
 
 
 @dataclass(frozen=True)
@@ -109,23 +111,24 @@ class MethodResults:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> MethodResults:
         """Read what `to_dict` wrote."""
+        plain = build(dict[str, Any], plain, "method")
         apart = ("ranks", "intervals", "tube_lengths", "clips")
-        means, spans = flat({key: plain[key] for key in plain if key not in apart}), flat(plain["intervals"])
+        stored = build(_Method, {key: plain[key] for key in apart if key in plain}, "method")
+        means = flat({key: plain[key] for key in plain if key not in apart})
+        spans = flat({key: stored.intervals[key] for key in stored.intervals if key != "ranks"})
         if any(means.get(path) is None for path in ALWAYS):
-            raise DataError(f"a method must have {', '.join(ALWAYS)}")
-        curves = [path for path, mean in means.items() if isinstance(mean, list)]
-        ranks = [flat(rank) for rank in plain["ranks"]]
-        unknown = [dict.fromkeys(rank, (None, None)) for rank in ranks]  # earlier versions wrote no intervals of ranks
-        around = [flat(rank) for rank in spans.get("ranks", unknown)]
+            raise ArgumentError(f"a method must have {', '.join(ALWAYS)}")
+        curves = {path: mean for path, mean in means.items() if path.startswith("curve.") or isinstance(mean, list)}
+        unknown = [dict.fromkeys(flat(rank), (None, None)) for rank in stored.ranks]  # of earlier versions
+        around = build(list[dict[str, Any]], stored.intervals.get("ranks", unknown), "intervals.ranks")
+        if len(around) != len(stored.ranks):
+            raise fail("intervals.ranks", f"one for each of {len(stored.ranks)} ranks", f"{len(around)}")
         return cls(
-            {path: Figure(mean, *spans[path]) for path, mean in means.items() if path not in curves},
-            {path: [Figure(y, *span) for y, span in zip(means[path], spans[path], strict=True)] for path in curves},
-            [
-                {path: Figure(rank[path], *span[path]) for path in rank}
-                for rank, span in zip(ranks, around, strict=True)
-            ],
-            [int(count) for count in plain["tube_lengths"]],
-            plain["clips"],
+            _figures({path: mean for path, mean in means.items() if path not in curves}, spans),
+            {path: _curve(mean, spans.get(path), path) for path, mean in curves.items()},
+            [_figures(flat(rank), flat(span)) for rank, span in zip(stored.ranks, around, strict=True)],
+            stored.tube_lengths,
+            stored.clips,
         )
 
 
@@ -159,10 +162,12 @@ class Results:
         if not isinstance(plain, dict) or not {"classifier", "methods", "provenance"} <= plain.keys():
             raise DataError(f"{name} is {what}")
         try:
-            methods = {method: MethodResults.from_dict(found) for method, found in plain["methods"].items()}
-            return cls(ClassifierResults.from_dict(plain["classifier"]), methods, plain["provenance"])
-        except (AttributeError, DataError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{name} is damaged, or {what} ({type(error).__name__}: {error})") from error
+            found = build(dict[str, Any], plain["methods"], "methods")
+            methods = {method: MethodResults.from_dict(tree) for method, tree in found.items()}
+            provenance = build(dict[str, Any], plain["provenance"], "provenance")
+            return cls(ClassifierResults.from_dict(plain["classifier"]), methods, provenance)
+        except ArgumentError as error:
+            raise DataError(f"{name} is damaged, or {what} ({error})") from error
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file; an existing one is replaced."""
@@ -172,17 +177,45 @@ class Results:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Results:
         """Read a JSON file that `save` wrote."""
-        return cls.from_dict(read_json(path), name=str(path))
+        return cls.from_dict(read_json(path, error=DataError), name=str(path))
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file, or say which file cannot be read."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from error
+@dataclass(frozen=True)
+class _Classifier:
+    """ClassifierResults as the JSON has them."""
+
+    accuracy: float | None
+    interval: tuple[float | None, float | None]
+    classes: int
+    architecture: str
+    settings: dict[str, Any]
+    accuracies: list[float | None] | None = None
+
+
+@dataclass(frozen=True)
+class _Method:
+    """What the JSON has of MethodResults beside the tree of figures."""
+
+    ranks: list[dict[str, Any]]
+    intervals: dict[str, Any]
+    tube_lengths: list[int]
+    clips: list[dict[str, Any]] | None
+
+
+def _figures(means: Mapping[str, Any], spans: Mapping[str, Any]) -> dict[str, Figure]:
+    return {path: _figure(mean, spans.get(path), path) for path, mean in means.items()}
+
+
+def _curve(means: Any, spans: Any, path: str) -> list[Figure]:
+    points, around = build(list[Any], means, path), build(list[Any], spans, f"intervals.{path}")
+    if len(points) != len(around):
+        raise fail(f"intervals.{path}", f"one for each of {len(points)} points", f"{len(around)}")
+    return [_figure(mean, span, f"{path}[{at}]") for at, (mean, span) in enumerate(zip(points, around, strict=True))]
+
+
+def _figure(mean: Any, span: Any, path: str) -> Figure:
+    low, high = build(tuple[float | None, float | None], span, f"intervals.{path}")
+    return build(Figure, {"mean": mean, "low": low, "high": high}, path)
 
 
 def _means(figures: Mapping[str, Figure]) -> dict[str, Any]:

@@ -11,13 +11,15 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from reprlib import repr as short
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import torch
 
 from whytube.checks import unknown_name
 from whytube.classifiers.c3d_resnet import C3DResNet
 from whytube.classifiers.i3d import I3D
+from whytube.documents import build
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES, Explainer
 from whytube.explainer.scores import build_scores
@@ -33,6 +35,11 @@ ARCHITECTURES: dict[str, type[VideoClassifier]] = {C3DResNet.architecture: C3DRe
 SHIPPED = Path(__file__).parent
 LAST_TENSORS = 4
 """How many tensors tell wrapped networks apart."""
+LONGEST = 400
+"""Letters of an error of torch that are repeated."""
+UNFIT = "its weights do not fit its settings"
+
+Stored = TypeVar("Stored")
 
 
 class Told(TypedDict, total=False):
@@ -70,6 +77,26 @@ class Card:
     recipe: dict[str, Any] | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExplainerCard:
+    """What an explainer's file says beside its scores; `classifier` is the fingerprint of the one that it explains."""
+
+    objective: str
+    classes: tuple[str, ...]
+    attributes: tuple[str, ...]
+    table: list[list[int]]
+    classifier: str | None = None
+    recipe: dict[str, Any] | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise unknown_name("objective", self.objective, OBJECTIVES)
+        if len({len(row) for row in self.table}) > 1:
+            raise ArgumentError("`table` must have rows of one length")
 
 
 def shipped_names() -> list[str]:
@@ -126,7 +153,7 @@ def load_classifier(path_or_name: str | os.PathLike[str]) -> VideoClassifier:
     """Read a classifier, ready to use (evaluation mode, float32)."""
     path, tensors, card = _read(path_or_name)
     model = _build(path, card, card.classes)
-    _fill(model, tensors, path)
+    fill(model, tensors, path, UNFIT)
     return model.eval()
 
 
@@ -141,7 +168,7 @@ def load_backbone(
     model = _build(path, replace(card, settings=card.settings | changes), classes, seed=seed)
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("head.")}
     fresh = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("head.")}
-    _fill(model, kept | fresh, path)
+    fill(model, kept | fresh, path, UNFIT)
     return model
 
 
@@ -190,24 +217,18 @@ def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: U
 def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) -> Explainer:
     """Read an explainer that was trained for this classifier; another's is refused."""
     tensors, header = load_tensors(path, kind="explainer")
-    try:
-        classes, attribute_names = tuple(header["classes"]), tuple(header["attributes"])
-        table = torch.tensor(header["table"], dtype=torch.bool)
-        objective = header["objective"]
-        if objective not in OBJECTIVES:
-            raise unknown_name("objective", objective, OBJECTIVES)
-    except (KeyError, TypeError, ValueError) as error:  # an ArgumentError is a ValueError
-        raise ModelError(f"cannot use {path}: its header is damaged ({error})") from error
-    if classes != classifier.classes:
+    told = read_as(ExplainerCard, header, path, "its header is damaged")
+    if told.classes != classifier.classes:
         raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
-    if header.get("classifier") not in (None, fingerprint(classifier)):
+    if told.classifier not in (None, fingerprint(classifier)):
         raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
-    scores = build_scores(classifier, len(attribute_names))
+    scores, wrong = build_scores(classifier, len(told.attributes)), "it does not fit the classifier's maps"
+    fill(scores, tensors, path, wrong)
     try:
-        scores.load_state_dict(tensors)
-        return Explainer(classifier, scores.eval(), attribute_names, table, objective)
-    except (RuntimeError, ArgumentError) as error:
-        raise ModelError(f"cannot use {path}: it does not fit the classifier's maps. {error}") from error
+        table = torch.tensor(told.table, dtype=torch.bool)
+        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
 
 
 def _halved(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -227,27 +248,45 @@ def _card(path: Path, header: dict[str, Any]) -> Card:
             f"cannot use {path}: it holds only what differs from other weights, a format of earlier versions. "
             "Make a whole file of it with studies/whole_weights.py of whytube's source"
         )
-    try:
-        return Card(**{**header, "classes": tuple(header["classes"])})
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"cannot use {path}: its card is damaged ({error})") from error
+    return read_as(Card, header, path, "its card is damaged")
 
 
 def _build(path: Path, card: Card, classes: Sequence[str], *, seed: int = 0) -> VideoClassifier:
     if card.architecture not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
-        raise ModelError(f"cannot use {path}: unknown architecture {card.architecture!r}; this whytube knows {known}")
+        told = f"unknown architecture {short(card.architecture)}; this whytube knows {known}"
+        raise ModelError(f"cannot use {path}: {told}")
     try:
         return construct(card.architecture, classes, settings=card.settings, seed=seed)
-    except (TypeError, ArgumentError) as error:
-        raise ModelError(f"cannot use {path}: {error}") from error
+    except (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError) as error:  # the last: ArgumentError
+        # Layers of torch say in their own ways what they cannot be.
+        raise ModelError(f"cannot use {path}: {_one_line(error)}") from error
 
 
-def _fill(model: VideoClassifier, tensors: dict[str, torch.Tensor], path: Path) -> None:
+def read_as(form: type[Stored], header: Mapping[str, Any], path: str | os.PathLike[str], wrong: str) -> Stored:
+    """Make a dataclass of what a file says about itself; `wrong` begins the error where it does not fit."""
     try:
-        model.load_state_dict(tensors)
+        return build(form, header, "header")
+    except ArgumentError as error:
+        raise ModelError(f"cannot use {path}: {wrong} ({error})") from error
+
+
+def fill(
+    module: torch.nn.Module, tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[str], wrong: str
+) -> None:
+    """Copy a file's tensors into a module; `wrong` begins the error where they are not the module's own."""
+    for name, tensor in module.state_dict().items():
+        if name in tensors and tensors[name].is_floating_point() != tensor.is_floating_point():
+            raise ModelError(f"cannot use {path}: {wrong}. {name!r} is {tensors[name].dtype}, expected {tensor.dtype}")
+    try:
+        module.load_state_dict(dict(tensors))
     except RuntimeError as error:
-        raise ModelError(f"cannot use {path}: its weights do not fit its settings. {error}") from error
+        raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, Any], seed: int = 0) -> VideoClassifier:

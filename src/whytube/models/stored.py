@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from whytube.checks import fail
+from whytube.documents import parse_json
 from whytube.errors import ModelError
 from whytube.files import whole_file
 
@@ -57,7 +59,8 @@ def load_tensors(path: str | os.PathLike[str], *, kind: str) -> tuple[dict[str, 
     try:
         with safe_open(source, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        # What safetensors can store but torch cannot hold fails in torch's own ways.
         raise ModelError(f"cannot read {source}: {error}") from error
     _require_finite(tensors, source, "cannot use")
     return tensors, header
@@ -77,15 +80,16 @@ def read_header(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
             f"cannot use {source}: it has no whytube header. Write it with whytube, or wrap your own model"
         )
     try:
-        header = json.loads(metadata[KEY])
+        header: dict[str, Any] = parse_json(metadata[KEY])
         schema, found = header.pop("schema"), header.pop("kind")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ModelError(f"cannot use {source}: its whytube header is damaged ({error})") from error
     if schema != SCHEMA:
-        raise ModelError(f"cannot use {source}: its schema is {schema}, this whytube knows {SCHEMA}. Update whytube")
+        told = f"its schema is {short(schema)}, this whytube knows {SCHEMA}"
+        raise ModelError(f"cannot use {source}: {told}. Update whytube")
     if found != kind:
-        raise ModelError(f"cannot use {source}: expected the weights of kind {kind!r}, got {found!r}")
-    return dict(header)
+        raise ModelError(f"cannot use {source}: expected the weights of kind {kind!r}, got {short(found)}")
+    return header
 
 
 def _require_safetensors(source: Path) -> None:
@@ -103,6 +107,8 @@ def _require_safetensors(source: Path) -> None:
 
 def _require_finite(tensors: Mapping[str, torch.Tensor], path: Path, verb: str) -> None:
     for name, tensor in tensors.items():
+        if tensor.is_complex() or (tensor.is_floating_point() and tensor.element_size() < 2):
+            raise ModelError(f"{verb} {path}: tensor {name!r} is {tensor.dtype}, expected 16 to 64 bits, real")
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise ModelError(f"{verb} {path}: tensor {name!r} holds values that are NaN or infinite")
 

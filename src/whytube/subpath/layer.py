@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from whytube.checks import check_choice, check_int, check_tensor, fail, shape_of
-from whytube.subpath.operator import Job, search
+from whytube.subpath.operator import Job, is_eager, is_transformed, search
 
 FORMS = ("free", "fixed")
 MAX_RADIUS = 3
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 class Subpath(NamedTuple):
@@ -105,7 +106,7 @@ def top_subpaths(scores: torch.Tensor, k: int, *, gap: int = 0, **settings: Unpa
     """
     check_int(k, "k", 1)
     check_int(gap, "gap", 0)
-    check_tensor(scores, "scores", "(..., K, T, H, W)", min_ndim=4)
+    _check_volumes(scores)
     work = scores.detach().clone()
     height, width = scores.shape[-2:]
     rows = torch.arange(height, device=scores.device)[:, None]
@@ -121,18 +122,40 @@ def top_subpaths(scores: torch.Tensor, k: int, *, gap: int = 0, **settings: Unpa
     start, stop = (torch.stack([p[i] for p in found], batch) for i in (1, 2))
     cells = torch.stack([p.cells for p in found], batch)
     value = torch.stack([p.value for p in found], batch)
-    if scores.requires_grad:
-        value = torch.where(value > -torch.inf, path_sum(scores.unsqueeze(batch), cells), value)
+    if scores.requires_grad or is_transformed():
+        value = torch.where(value > -torch.inf, _sum_along(scores.unsqueeze(batch), cells), value)
     return Subpath(value, start, stop, cells)
 
 
 def path_sum(scores: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
-    """Sum `scores` (..., K, T, H, W) along `cells` (..., T, 3), 0 without a path; differentiable, broadcasts."""
-    check_tensor(scores, "scores", "(..., K, T, H, W)", min_ndim=4)
+    """Sum `scores` (..., K, T, H, W) along `cells` (..., T, 3), 0 without a path; differentiable, broadcasts.
+
+    A cell outside the grid is an error, on a GPU after waiting for it. Where values cannot be looked at (traced,
+    under torch.func, while a CUDA graph is recorded) the sum is NaN.
+    """
+    _check_volumes(scores)
     check_tensor(cells, "cells", "(..., T, 3)", min_ndim=2, floating=False)
-    _, t, h, w = scores.shape[-4:]
+    if cells.is_floating_point() or cells.dtype == torch.bool or cells.is_complex():
+        raise fail("cells", "an integer tensor", str(cells.dtype))
+    k, t, h, w = scores.shape[-4:]
     if cells.shape[-2:] != (t, 3):
         raise fail("cells", f"of shape (..., T, 3) with T = {t}", shape_of(cells))
+    if cells.device != scores.device:
+        raise fail("cells", f"on the device of `scores`, {scores.device}", str(cells.device))
+    form, row, col = cells.unbind(-1)
+    inside = (form >= 0) & (form < k) & (row >= 0) & (row < h) & (col >= 0) & (col < w)
+    legal = inside | (cells == -1).all(-1)
+    recorded = cells.is_cuda and torch.cuda.is_current_stream_capturing()
+    if is_eager(cells) and is_eager(scores) and not recorded and not bool(legal.all()):
+        wrong = cells[~legal][0].tolist()
+        raise fail("cells", f"(form, row, column) below ({k}, {h}, {w}), or -1 for no path", f"{wrong}")
+    total = _sum_along(scores, cells.where(legal[..., None], -1).long())
+    return torch.where(legal.all(-1), total, torch.nan)
+
+
+def _sum_along(scores: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
+    """`path_sum` of cells that exist."""
+    _, t, h, w = scores.shape[-4:]
     form, row, col = cells.clamp_min(0).unbind(-1)
     steps = torch.arange(t, device=cells.device)
     flat = ((form * t + steps) * h + row) * w + col  # (..., T)
@@ -159,9 +182,21 @@ class MaxSubpathPool(nn.Module):
         return f"radius={self.radius}, forms={self.forms!r}"
 
 
+def _check_volumes(
+    scores: torch.Tensor, name: str = "scores", shape: str = "(..., K, T, H, W)", *, min_ndim: int = 4
+) -> None:
+    """Require a dense tensor of a type that the kernels know; the message says what to do with another."""
+    if isinstance(scores, torch.Tensor) and (scores.is_nested or scores.layout != torch.strided):
+        kind = "a nested tensor" if scores.is_nested else str(scores.layout)
+        raise fail(name, "dense: pad it, and give `lengths`" if scores.is_nested else "dense: call to_dense()", kind)
+    check_tensor(scores, name, shape, min_ndim=min_ndim)
+    if scores.dtype not in DTYPES:
+        raise fail(name, "float64, float32, float16 or bfloat16: convert it first", str(scores.dtype))
+
+
 def _check_scores(scores: torch.Tensor, radius: int, forms: str, *, name: str = "scores") -> None:
     shape = "(..., K, T, H, W)" if name == "scores" else "(B, C, ..., K, T, H, W)"
-    check_tensor(scores, name, shape, min_ndim=4 if name == "scores" else 6)
+    _check_volumes(scores, name, shape, min_ndim=4 if name == "scores" else 6)
     if any(n == 0 for n in scores.shape[-4:]):
         raise fail(name, "non-empty in K, T, H and W", shape_of(scores))
     check_int(radius, "radius", 0, MAX_RADIUS)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from whytube.checks import check_choice, fail
 from whytube.errors import ArgumentError
@@ -185,14 +186,26 @@ def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
+def is_transformed() -> bool:
+    """Whether torch.func (vmap, grad, jvp) or forward-mode differentiation is at work; tensors do not show it."""
+    active: bool = torch._C._are_functorch_transforms_active()
+    return active or forward_ad._current_level >= 0
+
+
+def is_eager(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has values that may be looked at: it is not traced, transformed or on the meta device."""
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_meta
+    return plain and not torch.compiler.is_compiling() and not is_transformed()
+
+
 def search(job: Job) -> Found:
     """Find the best paths; `value` is differentiable where gradients are recorded.
 
     In plain eager mode the dispatcher is left out: its Python hops cost as much as a GPU search.
     """
     volumes = job.volumes
-    eager = type(volumes) in (torch.Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
-    taped = volumes.requires_grad and torch.is_grad_enabled()
+    eager, transformed = is_eager(volumes), is_transformed()
+    taped = transformed or (volumes.requires_grad and torch.is_grad_enabled())
     job, tape = job._replace(volumes=volumes.detach()), None
     if eager:
         found, tape = _find(job, taped=taped)
@@ -297,6 +310,21 @@ def _empty(*arguments: Any) -> Found:
     return value, start, torch.empty_like(start), volumes.new_empty((n, volumes.shape[2], 3), dtype=torch.long)
 
 
+def _vmapped(info: Any, dims: tuple[int | None, ...], *arguments: Any) -> tuple[Found, tuple[int, ...]]:
+    """Search a batch of jobs as one: B, and with it R and N, begins with the new dimension."""
+    size = info.batch_size
+
+    def whole(tensor: Any, dim: int | None) -> Any:
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        given = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        return given.flatten(0, 1)
+
+    found = torch.ops.whytube.subpath(*map(whole, arguments, dims))
+    value, start, stop, cells = (x.unflatten(0, (size, -1)) for x in found)
+    return (value, start, stop, cells), (0, 0, 0, 0)
+
+
 torch.library.define(
     "whytube::subpath",
     "(Tensor volumes, Tensor? positive, Tensor? negative, Tensor? lengths, SymInt classes, int radius, bool fixed,"
@@ -305,3 +333,4 @@ torch.library.define(
 )
 torch.library.impl("whytube::subpath", "CompositeExplicitAutograd", _subpath)
 torch.library.register_fake("whytube::subpath", _empty)
+torch.library.register_vmap("whytube::subpath", _vmapped)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from whytube.documents import build
 from whytube.errors import ArgumentError, ModelError
 from whytube.files import write_whole
 
@@ -48,7 +50,7 @@ class History:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> History:
         """Read what `to_dict` wrote."""
-        return cls([Record(**record) for record in data["records"]], list(data["notes"]))
+        return build(cls, data, "history")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file."""
@@ -69,15 +71,33 @@ def tensorboard(folder: Path) -> Iterator[Callable[[Record], None]]:
 
     def add(record: Record) -> None:
         nonlocal writer
-        if writer is None:  # not before: a run that fails at its start leaves no folder
-            writer = SummaryWriter(str(folder), purge_step=record.step)
-        for name in SCALARS:
-            value = getattr(record, name)
-            if value is not None:
-                writer.add_scalar(name, value, record.step)
+        with _written(folder):
+            if writer is None:  # not before: a run that fails at its start leaves no folder
+                writer = SummaryWriter(str(folder), purge_step=record.step)
+            for name in SCALARS:
+                value = getattr(record, name)
+                if value is not None:
+                    writer.add_scalar(name, value, record.step)
 
+    def hook(problem: threading.ExceptHookArgs) -> None:
+        if not isinstance(problem.exc_value, OSError):  # TensorBoard's thread fails, and then the next call does
+            before(problem)
+
+    before, threading.excepthook = threading.excepthook, hook
     try:
         yield add
     finally:
-        if writer is not None:
-            writer.close()
+        try:
+            if writer is not None:
+                with _written(folder):
+                    writer.close()
+        finally:
+            threading.excepthook = before
+
+
+@contextlib.contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(f"cannot write curves to {folder}: {error.strerror or error}") from error

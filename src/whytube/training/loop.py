@@ -9,8 +9,9 @@ import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import asdict, dataclass
+from reprlib import repr as short
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from whytube.checks import check_int, fail
 from whytube.data.source import Kept, fingerprint
 from whytube.errors import ModelError
 from whytube.files import make_folder
+from whytube.models.files import fill, read_as
 from whytube.models.stored import load_tensors, save_tensors
 from whytube.training.history import History, Record
 
@@ -33,8 +35,23 @@ if TYPE_CHECKING:
 
 KIND = "training run"
 LOCK = ".lock"
+DAMAGED = "its saved state is damaged. Begin anew with `overwrite=True`, or in another folder"
 SAVE_SECONDS = 30.0
 """A run is saved at the next Record when the last time is this long ago."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What the file of a saved run says beside its tensors; run: see `Loop.same`."""
+
+    step: int
+    run: dict[str, Any]
+    history: History
+
+    def __post_init__(self) -> None:
+        check_int(self.step, "step", 1)
+        if not self.history.records or self.history.records[-1].step != self.step:
+            raise fail("history", f"up to step {self.step}", f"{len(self.history.records)} records that end elsewhere")
 
 
 class Loop(ABC):
@@ -166,23 +183,33 @@ class Loop(ABC):
     def _load(self, path: Path) -> None:
         """Go back to where a run stopped, which must be the same run."""
         tensors, header = load_tensors(path, kind=KIND)
+        state = read_as(State, header, path, DAMAGED)
         for name, value in self.same.items():
-            if header["run"].get(name) != value:
+            if state.run.get(name) != value:
                 raise ModelError(
-                    f"cannot resume {path}: its {name} is {header['run'].get(name)!r}, expected {value!r}. "
+                    f"cannot resume {path}: its {name} is {short(state.run.get(name))}, expected {short(value)}. "
                     "Use the same settings, or another folder"
                 )
-        self.module.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
+        weights = {name[6:]: value for name, value in tensors.items() if name.startswith("model.")}
+        fill(self.module, weights, path, DAMAGED)
         parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        kept = {f"optimizer.{place}.": parameter for place, parameter in enumerate(parameters)}
         for name, value in tensors.items():
-            if name.startswith("optimizer."):
-                _, place, key = name.split(".", 2)
-                parameter = parameters[int(place)]
-                # On the device and in the layout of its parameter; AdamW's step count has a shape of its own.
-                like_parameter = value.shape == parameter.shape and value.ndim > 0
-                value = torch.empty_like(parameter).copy_(value) if like_parameter else value
-                self.optimizer.state[parameter][key] = value
-        self.step, self.history = int(header["step"]), History.from_dict(header["history"])
+            start = next((start for start in kept if name.startswith(start)), None)
+            if start is None:
+                continue
+            parameter, key = kept[start], name[len(start) :]
+            # On the device and in the layout of its parameter; AdamW's step count has a shape of its own.
+            if value.shape not in (parameter.shape, ()) or not value.is_floating_point():
+                raise ModelError(f"cannot use {path}: {DAMAGED}. {name!r} is not as its parameter")
+            like_parameter = value.shape == parameter.shape and value.ndim > 0
+            value = torch.empty_like(parameter).copy_(value) if like_parameter else value
+            self.optimizer.state[parameter][key] = value
+        adam = isinstance(self.optimizer, torch.optim.AdamW)
+        expected = {"step", "exp_avg", "exp_avg_sq"} if adam else {"momentum_buffer"}
+        if any(state and state.keys() != expected for state in self.optimizer.state.values()):
+            raise ModelError(f"cannot use {path}: {DAMAGED}. Tensors of the optimizer are missing")
+        self.step, self.history = state.step, state.history
 
 
 @contextlib.contextmanager

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray  # noqa: TC002 - `build` reads the annotations of Tube
 
 from whytube.checks import fail
+from whytube.documents import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 Boxes = TypeVar("Boxes", "NDArray[np.float64]", torch.Tensor)
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -106,10 +108,7 @@ class Tube:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Tube:
         """Read what `to_dict` wrote."""
-        missing = {"frames", "boxes"} - set(data)
-        if missing:
-            raise fail("data", "a mapping with frames, boxes and times", f"one without {', '.join(sorted(missing))}")
-        return cls(frames=data["frames"], boxes=data["boxes"], times=data.get("times"))
+        return build(cls, data)
 
 
 def enclosing_tube(frames: ArrayLike, boxes: ArrayLike) -> Tube:
