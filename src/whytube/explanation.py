@@ -212,6 +212,11 @@ class Explanation:
         return bool(self.telling)
 
     @property
+    def said(self) -> str:
+        """The most probable class, which need not be `positive`."""
+        return self._likeliest[0]
+
+    @property
     def guessed(self) -> bool:
         """Whether the classifier's answer is no more than a guess; see GUESS_RULE."""
         said, runner_up = self._likeliest

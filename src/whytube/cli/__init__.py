@@ -3,6 +3,8 @@
 options.py   what several commands share: options, devices, data, files, JSON
 config.py    --config and --set
 explain.py   explain
+classify.py  classify
+many.py      several videos: find them, go on after a broken one
 report.py    report; demo, whose work is in demo.py
 learn.py     train, evaluate
 data.py      data export, data check, data import
@@ -20,7 +22,7 @@ from typing import Annotated, Any
 import typer
 
 import whytube
-from whytube.cli import data, explain, learn, models, report
+from whytube.cli import classify, data, explain, learn, models, report
 from whytube.cli.options import errors
 from whytube.errors import WhytubeError
 
@@ -33,6 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: the boxes of rich show a flag as if it took a value
 )
 app.command("explain")(explain.explain)
+app.command("classify")(classify.classify)
 app.command("demo")(report.demo)
 app.command("report")(report.report)
 app.command("evaluate")(learn.evaluate)

@@ -222,6 +222,7 @@ def evaluate(
     from whytube.cli.demo import print_results
     from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.suite import evaluate as run_suite
+    from whytube.explaining import model_hash
     from whytube.models import find_device, load_explainer, load_model
 
     check_int(count, "count", 0)
@@ -249,7 +250,9 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    results = results.with_provenance(model=Path(model).name, data=Path(data).name, config=_name(config))
+    results = results.with_provenance(
+        model=Path(model).name, model_hash=model_hash(classifier), data=Path(data).name, config=_name(config)
+    )
     write_json(results.to_dict(), out)
     if as_json:
         print_json(results.to_dict())

@@ -44,7 +44,10 @@ def list_all(as_json: Json = False) -> None:
 @app.command("info")
 def info(
     name: Annotated[
-        str, typer.Argument(help="A name of `whytube models list`, a model's folder, or a classifier's file.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A name of `whytube models list`, a model's folder, or a classifier's file."
+        ),
     ],
     as_json: Json = False,
 ) -> None:

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from whytube.data.source import Source
     from whytube.training.history import Record
 
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
+Device = Annotated[
+    str, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Model = Annotated[
     str,
     typer.Option(
-        "--model", "-m", help="Name of a shipped model, a folder or file of a trained one, or FILE.py:NAME of yours."
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Name of a shipped model, a folder or file of a trained one, or FILE.py:NAME of yours.",
     ),
 ]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
