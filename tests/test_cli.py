@@ -52,6 +52,15 @@ def test_version_and_help():
         assert " --json  " in result.stdout, "every command can print its result as JSON"
 
 
+def test_help_names_arguments_and_values_for_people():
+    said = run("explain", "--help").stdout
+    assert "explain [OPTIONS] {VIDEO}..." in said
+    for shown in ("  VIDEO  ", "--model MODEL", "--why CLASS", "-k N", "--save FILE", "--out DIR", "--device DEVICE"):
+        assert shown in said
+    assert "<" not in said, "no name of a type"
+    assert "<" not in run("classify", "--help").stdout + run("report", "--help").stdout
+
+
 def test_flags_have_one_name_and_take_no_value():
     for command, words in commands():
         flags = {param.name: param for param in command.params if getattr(param, "is_flag", False)}
@@ -79,7 +88,18 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     assert "only the 24 dances" in result.stderr
     stages = [line.split("  ")[0].strip() for line in result.stderr.splitlines()[2:]]
     assert stages == (
-        ["import", "load model", "read video", "classify", "search", "verify", "other", "write and print", "total"]
+        [
+            "import",
+            "load model",
+            "read video",
+            "classify",
+            "search",
+            "verify",
+            "hash",
+            "other",
+            "write and print",
+            "total",
+        ]
     )
 
 

@@ -23,7 +23,7 @@ import typer
 
 import whytube
 from whytube.cli import classify, data, explain, learn, models, report
-from whytube.cli.options import errors
+from whytube.cli.options import Plain, errors
 from whytube.errors import WhytubeError
 
 app = typer.Typer(
@@ -34,10 +34,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: the boxes of rich show a flag as if it took a value
 )
-app.command("explain")(explain.explain)
-app.command("classify")(classify.classify)
+app.command("explain", cls=Plain)(explain.explain)
+app.command("classify", cls=Plain)(classify.classify)
 app.command("demo")(report.demo)
-app.command("report")(report.report)
+app.command("report", cls=Plain)(report.report)
 app.command("evaluate")(learn.evaluate)
 app.add_typer(learn.train, name="train")
 app.add_typer(data.app, name="data")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Json, console, print_json
+from whytube.cli.options import Json, Plain, console, print_json
 
 if TYPE_CHECKING:
     from whytube.models import Card
@@ -41,7 +41,7 @@ def list_all(as_json: Json = False) -> None:
     console.print(table)
 
 
-@app.command("info")
+@app.command("info", cls=Plain)
 def info(
     name: Annotated[
         str,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
+from typer.core import TyperCommand
 
 from whytube.errors import ArgumentError
 from whytube.files import make_folder, write_whole
@@ -39,6 +41,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to 
 
 console = Console()
 errors = Console(stderr=True)
+
+
+class Plain(TyperCommand):
+    """A command whose help calls an argument VIDEO, not VIDEO <list[Path]>."""
+
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        """Return the help, without the types of arguments that have a name for people."""
+        return re.sub(r"(?<=[A-Z]) <\S+>", lambda found: " " * len(found[0]), super().get_help(ctx))
 
 
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:

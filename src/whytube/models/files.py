@@ -84,7 +84,8 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
     if len(path.parts) == 1 and path.name in shipped_names():
         path = SHIPPED / path.name
     elif len(path.parts) == 1 and not path.suffix and not path.exists():
-        raise unknown_name("model", path.name, shipped_names())
+        here = [file.parent.name for file in Path().glob("*/classifier.safetensors")]
+        raise unknown_name("model", path.name, [*shipped_names(), *here])
     if path.is_dir() and not (path / "classifier.safetensors").exists():
         raise ModelError(f"cannot use the folder {path}: expected classifier.safetensors in it, there is no such file")
     if not path.exists():
