@@ -142,7 +142,7 @@ class Reason:
         return cls(data["attribute"], data["score"], Tube.from_dict(data["tube"]), evidence)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why a clip was classified as `positive`, not as `negative`.
 
@@ -194,6 +194,9 @@ class Explanation:
             raise fail("times", f"{len(self.frames)} seconds, one per frame", f"{len(self.times)} of them")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.source}: {self.sentence}>"
 
     @property
     def telling(self) -> tuple[Reason, ...]:
