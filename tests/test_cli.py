@@ -134,6 +134,9 @@ def test_explain_as_json_saves_and_draws(clip, tmp_path):
     assert "waltz" in report.read_text()
     said = json.loads(result.stdout)
     assert [e["sentence"] for e in said["explanations"]] == [answer["sentence"]]
+    assert said["explanations"][0]["model"] == "demo"
+    assert "they are of the model fc1-seed0, and the clips were explained with demo" in said["results_left_out"]
+    assert said["results_left_out"] in result.stderr
     assert run("report", saved, *words[2:]).returncode == 2, "the page is there"
     assert run("report", saved, *words[2:], "--overwrite").returncode == 0
 

@@ -1,6 +1,7 @@
 """Several videos at the shell: one file each, going on after a broken one and where it stopped."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -41,10 +42,16 @@ def folder(tmp_path, clips, monkeypatch):
 def run(capsys, monkeypatch, *words):
     """Call the command line in this process: its exit code, and what it said."""
     monkeypatch.setattr(sys, "argv", ["whytube", *words, "--device", "cpu"])
+    code = ended()
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def ended():
+    """Run the command line of sys.argv; return its exit code."""
     with pytest.raises(SystemExit) as end:
         main()
-    said = capsys.readouterr()
-    return end.value.code or 0, said.out, said.err
+    return end.value.code or 0
 
 
 def test_folders_are_searched_and_folders_of_frames_are_videos(folder):
@@ -129,6 +136,21 @@ def test_classify_prints_the_top_classes(folder, capsys, monkeypatch):
     assert sum("error" in row for row in rows) == 1
     assert rows[0]["model"] == "model"
     assert sum(rows[0]["probabilities"].values()) == pytest.approx(1, abs=1e-4)
+
+
+def test_names_that_are_not_utf8_or_have_newlines_work(folder, capsys, monkeypatch):
+    Path("odd").mkdir()
+    names = [b"odd/caf\xe9.mp4", b"odd/new\nline.mp4", b"odd/" + 240 * b"n" + b".mp4"]
+    for name in names:
+        Path(os.fsdecode(name)).write_bytes(Path("videos/a.mp4").read_bytes())
+    code, out, _ = run(capsys, monkeypatch, "explain", "odd", "--model", "model", "--out", "whys", "--overlay", "png")
+    assert code == 0, out
+    found = {Explanation.load(path).source for path in Path("whys").glob("*.json")}
+    assert found == {str(folder / os.fsdecode(name)) for name in names}
+    assert run(capsys, monkeypatch, "classify", "odd", "--model", "model")[0] == 0
+    monkeypatch.setattr(sys, "argv", ["whytube", "report", "whys", "--out", "page.html"])
+    assert ended() == 0
+    assert Path("page.html").read_text(encoding="utf-8").count("<article") == 3
 
 
 def test_one_video_as_pictures_and_coco(folder, capsys, monkeypatch):

@@ -358,7 +358,8 @@ class Explanation:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write it as JSON; the file appears under its name only once it is whole."""
         target = Path(path)
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        odd = any("\ud800" <= letter <= "\udfff" for letter in self.source)  # a file name that is not UTF-8
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=odd, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
             raise ExplanationError(f"{target} exists already. Choose another name, or pass `overwrite=True`")
         return write_whole(target, text, error=ExplanationError)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from whytube.checks import check_int
-from whytube.cli.options import Device, Json, Model, console, print_json
+from whytube.cli.options import Device, Json, Model, print_json, print_plain
 from whytube.errors import WhytubeError
 
 
@@ -49,7 +49,7 @@ def classify(
         if not as_json:
             lines = [str(video)] if len(found) > 1 else []
             lines += [f"{100 * p:5.1f} %  {name}" for name, p in said.items()]
-            console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+            print_plain("\n".join(lines))
     if as_json:
         print_json(plain)
     if len(found) == 1 and failed:

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from whytube.cli.options import console, errors, print_json, progress_bar
+from whytube.cli.options import errors, print_json, print_plain, progress_bar
 from whytube.errors import ArgumentError, ExplanationError, WhytubeError
 from whytube.files import make_folder
 
@@ -78,7 +78,8 @@ def tell_failures(failed: dict[Path, WhytubeError], total: int) -> None:
     """End with the videos that failed and why, if any did."""
     if failed:
         rows = "".join(f"\n  {_about(video, error)}" for video, error in failed.items())
-        raise ArgumentError(f"{len(failed)} of {total} videos failed, the others are done:{rows}")
+        told = rows.encode("utf-8", "replace").decode()
+        raise ArgumentError(f"{len(failed)} of {total} videos failed, the others are done:{told}")
 
 
 def _about(video: Path, error: WhytubeError) -> str:
@@ -152,12 +153,12 @@ def explain_many(
             continue
         plain.append(found.to_dict())
         if not as_json:
-            console.print(f"{video}: {found.sentence}", markup=False, highlight=False, soft_wrap=True)
+            print_plain(f"{video}: {found.sentence}")
     if as_json:
         print_json(plain)
     elif out is not None:
         made = len(videos) - len(failed) - there
-        errors.print(f"{made} explained, {there} there already: {out}", markup=False, highlight=False, soft_wrap=True)
+        print_plain(f"{made} explained, {there} there already: {out}", to=errors)
     tell_failures(failed, len(videos))
 
 

@@ -81,6 +81,11 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
     write_whole(path, json.dumps(result, indent=1, allow_nan=False) + "\n", error=ArgumentError)
 
 
+def print_plain(text: str, *, to: Console = console) -> None:
+    """Print text as it is, without markup; bytes of file names that are not UTF-8 become question marks."""
+    to.print(text.encode("utf-8", "replace").decode(), markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(result: Any) -> None:
     """Print a result as `--json` promises."""
     typer.echo(json.dumps(result, indent=1, allow_nan=False))

@@ -16,6 +16,7 @@ from whytube.cli.options import (
     console,
     errors,
     print_json,
+    print_plain,
     print_result,
     require_new,
 )
@@ -63,14 +64,14 @@ def report(
         for number, explanation in enumerate(saved):
             problem = source_problem(explanation)
             if problem:
-                errors.print(f"{explanation.source}: {problem}", markup=False, highlight=False, soft_wrap=True)
+                print_plain(f"{explanation.source}: {problem}", to=errors)
             there = Path(explanation.source).exists()
             drawn = overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4") if there else None
             pairs.append((explanation, drawn))
         write_report(out, explanations=pairs, results=measured, title=title)
     left_out = other_model(measured, saved)
     if left_out:
-        errors.print(left_out, markup=False, highlight=False, soft_wrap=True)
+        print_plain(left_out, to=errors)
     said = [{"source": e.source, "model": e.model, "sentence": e.sentence} for e in saved]
     result = {
         "report": str(out),

@@ -65,7 +65,7 @@ def write_report(
             provenance=provenance_rows(results) if results is not None else (),
         )
     )
-    return write_whole(path, page, error=ExplanationError)
+    return write_whole(path, page.encode("utf-8", "replace").decode(), error=ExplanationError)
 
 
 def notebook_html(explanation: Explanation) -> str:
@@ -82,7 +82,7 @@ def notebook_html(explanation: Explanation) -> str:
             except WhytubeError as error:
                 problem = f"The clip cannot be shown: {error}"
     page = _environment().get_template("notebook.html")
-    return page.render(explanation=explanation, video=video, problem=problem)
+    return page.render(explanation=explanation, video=video, problem=problem).encode("utf-8", "replace").decode()
 
 
 def source_problem(explanation: Explanation) -> str:
