@@ -163,6 +163,16 @@ def test_one_video_as_pictures_and_coco(folder, capsys, monkeypatch):
     assert json.loads(Path("c.json").read_text()) == Explanation.load("e.json").to_coco()
 
 
+def test_what_decodes_of_a_damaged_file_is_drawn_on(folder, capsys, monkeypatch):
+    Path("cut.mp4").write_bytes(Path("videos/a.mp4").read_bytes()[:-900])
+    words = ("explain", "cut.mp4", "--model", "model", "--overlay", "o.mp4", "--sheet", "s.png", "--style", "grad-cam")
+    assert run(capsys, monkeypatch, *words)[0] == 2
+    code, _, err = run(capsys, monkeypatch, *words, "--salvage")
+    assert code == 0, err
+    assert 1 < probe("o.mp4").frames < 16
+    assert probe("s.png").size[1] > 384
+
+
 def test_a_video_of_one_frame_is_told_and_no_error(folder, clips, capsys, monkeypatch):
     write_video("one.mp4", clips[0][:, :1], 8.0)
     code, out, _ = run(capsys, monkeypatch, "explain", "one.mp4", "--model", "model")

@@ -215,6 +215,7 @@ def _explanations(
     done("verify")
     chances = question.features.logits[0].softmax(0).tolist()
     source, content = _identity(video, clip)
+    kept = {"salvage": True} if reading.salvage else {}  # what draws on the file reads it in the same way
     weights = model_hash(classifier)
     done("hash")
     return tuple(
@@ -229,7 +230,7 @@ def _explanations(
             negative=classifier.classes[negative],
             probabilities=dict(zip(classifier.classes, chances, strict=True)),
             reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n, timed=timed),
-            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading.sampling},
+            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading.sampling, **kept},
             versions=versions(),
             timings=seconds,
             video_hash=content,

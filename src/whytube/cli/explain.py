@@ -210,7 +210,8 @@ def _draw(
 
     heat = None
     if style == "grad-cam":
-        heat = MUCH * contrastive_map(video, explainer, why=explanation.positive, why_not=explanation.negative)
+        asked = {"why": explanation.positive, "why_not": explanation.negative}
+        heat = MUCH * contrastive_map(video, explainer, **asked, salvage="salvage" in explanation.settings)
     drawn = "heat" if style == "heat" else "boxes"
     if overlay is not None:
         overlay_video(video, explanation, overlay, style=drawn, heat=heat)

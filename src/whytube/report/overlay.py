@@ -113,10 +113,13 @@ def overlay_frames(
     canvas = Canvas(explanation, picture_size(explanation.size, scale))
     hot = _heat(explanation, check_choice(style, "style", STYLES), heat)
     if isinstance(video, (str, os.PathLike)):
-        info = probe(video)
+        salvage = _salvaged(explanation)
+        info = probe(video, salvage=salvage)
         indices, rate = np.arange(info.frames), info.fps
         still = _still(explanation, indices)
-        return Overlay(lambda: _drawn(canvas, indices, _read(video, canvas.size), hot), rate, info.frames, still)
+        return Overlay(
+            lambda: _drawn(canvas, indices, _read(video, canvas.size, salvage=salvage), hot), rate, info.frames, still
+        )
     frames, indices = _sampled(video, explanation)
     rate, still = _clip_rate(explanation), _still(explanation, indices)
     return Overlay(lambda: _drawn(canvas, indices, _resized(frames, canvas.size), hot), rate, len(indices), still)
@@ -157,9 +160,8 @@ def contact_sheet(
 def sampled_clip(video: str | os.PathLike[str], explanation: Explanation) -> Clip:
     """Read the frames of a file that were explained, in its own size; refuse a file that has others."""
     sampling = str(explanation.settings.get("sampling", "uniform"))
-    clip = read_clip(
-        video, frames=len(explanation.frames), size=picture_size(explanation.size, None), sampling=sampling
-    )
+    shown, salvage = picture_size(explanation.size, None), _salvaged(explanation)
+    clip = read_clip(video, frames=len(explanation.frames), size=shown, sampling=sampling, salvage=salvage)
     if tuple(clip.indices.tolist()) != explanation.frames:
         raise fail("video", "the file that was explained", f"{video} with other frames. Explain it again")
     return clip
@@ -174,6 +176,11 @@ def picture_size(size: tuple[int, int], scale: float | None) -> tuple[int, int]:
     if not scale > 0:
         raise fail("scale", "a factor above 0", scale)
     return max(2, round(height * scale / 2) * 2), max(2, round(width * scale / 2) * 2)
+
+
+def _salvaged(explanation: Explanation) -> bool:
+    """Whether the file was damaged, and what decodes of it was explained."""
+    return bool(explanation.settings.get("salvage"))
 
 
 def _heat(explanation: Explanation, style: str, heat: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
@@ -243,8 +250,8 @@ def _resized(frames: torch.Tensor, size: tuple[int, int]) -> Iterator[Image.Imag
         yield Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], Image.Resampling.BICUBIC)
 
 
-def _read(path: str | os.PathLike[str], size: tuple[int, int]) -> Iterator[Image.Image]:
-    for window in iter_windows(path, frames=1, size=size):
+def _read(path: str | os.PathLike[str], size: tuple[int, int], *, salvage: bool) -> Iterator[Image.Image]:
+    for window in iter_windows(path, frames=1, size=size, salvage=salvage):
         yield from _resized(window.frames, size)
 
 
