@@ -44,6 +44,7 @@ ONLY_IN = {
     "triton": "subpath/cuda",
     "transformers": "classifiers/adapters.py",
     "torchvision": "classifiers/adapters.py",
+    "supervision": "tubes/export.py",
     "typer": "cli/",
     "rich": "cli/",
     "jinja2": "report/html.py",

@@ -213,6 +213,15 @@ def test_what_cannot_be_wrapped(changes, message):
         wrap(conv_net(), **SMALL | changes)
 
 
+def test_a_size_may_be_one_number():
+    model = wrap(conv_net(), classes=CLASSES, frames=4, size=32)
+    assert model.size == (32, 32)
+    with pytest.raises(ArgumentError, match=r"`size` must be \(height, width\), got 'large'"):
+        wrap(conv_net(), classes=CLASSES, frames=4, size="large")
+    with pytest.raises(ArgumentError, match=r"`size\[0\]` must be an integer of at least 1, got 0"):
+        wrap(conv_net(), classes=CLASSES, frames=4, size=0)
+
+
 def test_layers_that_run_twice_are_refused():
     shared = nn.ReLU()
     network = nn.Sequential(nn.Conv3d(3, 4, 4, 4), shared, nn.Conv3d(4, 4, 1), shared, nn.Flatten(), nn.Linear(96, 3))

@@ -52,6 +52,15 @@ def test_version_and_help():
         assert " --json  " in result.stdout, "every command can print its result as JSON"
 
 
+def test_help_names_arguments_and_values_for_people():
+    said = run("explain", "--help").stdout
+    assert "explain [OPTIONS] {VIDEO}..." in said
+    for shown in ("  VIDEO  ", "--model MODEL", "--why CLASS", "-k N", "--save FILE", "--out DIR", "--device DEVICE"):
+        assert shown in said
+    assert "<" not in said, "no name of a type"
+    assert "<" not in run("classify", "--help").stdout + run("report", "--help").stdout
+
+
 def test_flags_have_one_name_and_take_no_value():
     for command, words in commands():
         flags = {param.name: param for param in command.params if getattr(param, "is_flag", False)}
@@ -79,7 +88,18 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     assert "only the 24 dances" in result.stderr
     stages = [line.split("  ")[0].strip() for line in result.stderr.splitlines()[2:]]
     assert stages == (
-        ["import", "load model", "read video", "classify", "search", "verify", "other", "write and print", "total"]
+        [
+            "import",
+            "load model",
+            "read video",
+            "classify",
+            "search",
+            "verify",
+            "hash",
+            "other",
+            "write and print",
+            "total",
+        ]
     )
 
 
@@ -114,6 +134,9 @@ def test_explain_as_json_saves_and_draws(clip, tmp_path):
     assert "waltz" in report.read_text()
     said = json.loads(result.stdout)
     assert [e["sentence"] for e in said["explanations"]] == [answer["sentence"]]
+    assert said["explanations"][0]["model"] == "demo"
+    assert "they are of the model fc1-seed0, and the clips were explained with demo" in said["results_left_out"]
+    assert said["results_left_out"] in result.stderr
     assert run("report", saved, *words[2:]).returncode == 2, "the page is there"
     assert run("report", saved, *words[2:], "--overwrite").returncode == 0
 

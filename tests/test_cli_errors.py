@@ -20,6 +20,9 @@ def folder(tmp_path_factory) -> Path:
     (folder / "cut.mp4").write_bytes(clip.read_bytes()[:-900])
     (folder / "junk.mp4").write_bytes(b"not a video" * 99)
     (folder / "results.json").write_text("{}")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").touch()
+    (folder / "my_model.py").write_text("from torch import nn\nclass Net(nn.Module): ...\ndef build(): return Net()\n")
     for name in ("report.html", "classifier.safetensors"):
         (folder / "old" / name).touch()
     (folder / "wrong" / "videos" / "waltz" / "a.mp4").touch()
@@ -57,7 +60,30 @@ def folder(tmp_path_factory) -> Path:
             ("train", "classifier", "--out", "old"),
             "classifier.safetensors exists: choose another name, go on with --resume",
         ),
-        (("explain", "dance.mp4", "--overlay", "why.gif"), "--overlay writes an .mp4"),
+        (("explain", "dance.mp4", "--overlay", "why.avi"), "--overlay must end in .mp4, .gif or .png, got why.avi"),
+        (("explain", "dance.mp4", "--sheet", "why.gif"), "--sheet must end in .png, got why.gif"),
+        (("explain", "dance.mp4", "--style", "arrows"), "--style must be one of boxes, heat, grad-cam, got arrows"),
+        (("explain", "dance.mp4", "dance.mp4", "--save", "a.json"), "--save and --coco are for one video"),
+        (("explain", "dance.mp4", "junk.mp4", "--overlay", "mp4"), "need --out DIR"),
+        (
+            ("explain", "dance.mp4", "--out", "whys", "--overlay", "why.mp4"),
+            "--overlay must be mp4, gif, png with --out",
+        ),
+        (("explain", "wrong", "junk.mp4", "--not", "walz"), "Did you mean 'waltz'?"),
+        (("classify", "junk.mp4"), "junk.mp4 is not a video"),
+        (("classify", "dance.mp4", "--model", "demmo"), "Did you mean 'demo'?"),
+        (("classify", "dance.mp4", "--top", "0"), "error: --top must be an integer of at least 1"),
+        (("classify", "mine"), "the folder mine holds neither frames (.jpg, .png) nor videos"),
+        (("models", "info", "demmo"), "Did you mean 'demo'?"),
+        (("models", "info", "odl"), "unknown model 'odl'. Did you mean 'old'?"),
+        (("models", "info", "wrong/vidoes"), "there is no such file. Did you mean wrong/videos?"),
+        (("explain", "dance.mp4", "--model", "wrong/vidoes"), "Did you mean wrong/videos?"),
+        (("explain", "dance.mp4", "--model", "my_modle.py:build"), "Did you mean my_model.py?"),
+        (
+            ("explain", "dance.mp4", "--model", "my_model.py:biuld"),
+            "unknown name in my_model.py 'biuld'. Did you mean 'build'?",
+        ),
+        (("explain", "dance.mp4", "--model", "my_model.py:Netz"), "unknown name in my_model.py 'Netz'. Known: build"),
         (("evaluate", "--out", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("train", "classifier", "--out", "new", "--save", "dance.mp4"), "dance.mp4 exists: choose another name"),
         (("evaluate", "--data", "empty"), "empty"),

@@ -1,5 +1,6 @@
 """explain() on real files: what is asked, what comes back, and in whose pixels."""
 
+import hashlib
 import inspect
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from whytube.explanation import Explanation
 from whytube.models import files, load_model
 from whytube.search.verify import VERIFYING_FILL, Question, ask
 from whytube.tubes import erase, tube_mask
-from whytube.video import Clip, read_clip, write_video
+from whytube.video import Clip, read_clip, write_png, write_video
 
 CLASSES = ("jump", "walk", "swim")
 FRAMES, SIZE = 4, (16, 24)
@@ -127,7 +128,36 @@ def test_a_clip_is_explained_as_the_file_is(video, explainer):
     assert one.pop("timings").keys() == other.pop("timings").keys()
     assert (one.pop("fps"), one.pop("duration")) == pytest.approx((FPS, COUNT / FPS))
     assert (other.pop("fps"), other.pop("duration")) == pytest.approx((FPS, COUNT / FPS)), "a clip knows its file's"
+    assert one.pop("video_hash") == hashlib.sha256(video.read_bytes()).hexdigest()
+    assert other.pop("video_hash") != hashlib.sha256(video.read_bytes()).hexdigest(), "of the pixels that were given"
     assert one == other
+
+
+def test_an_explanation_names_its_video_and_its_model(video, explainer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    explanation = explain(video.name, explainer)
+    assert explanation.source == str(video), "absolute, though the path was relative"
+    assert explanation.model == "c3d-resnet"
+    assert explanation.model_hash == explain(video, explainer).model_hash
+    assert explain(read_clip(video.name, frames=FRAMES, size=SIZE), explainer).source == str(video)
+    with torch.no_grad():
+        next(explainer.classifier.parameters()).mul_(1.0001)
+    assert explain(video, explainer).model_hash != explanation.model_hash, "the weights that ran, whatever the name"
+    loaded = Explanation.load(explanation.save(tmp_path / "why.json"))
+    assert (loaded.model, loaded.model_hash) == (explanation.model, explanation.model_hash)
+    assert loaded.video_hash == hashlib.sha256(video.read_bytes()).hexdigest()
+
+
+def test_a_folder_of_frames_is_known_by_its_frames(explainer, tmp_path):
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for index, picture in enumerate(frames(4).permute(1, 2, 3, 0).mul(255).byte().numpy()):
+        write_png(folder / f"{index}.png", picture)
+    first = explain(folder, explainer)
+    (folder / "notes.txt").write_text("no frame")
+    assert explain(folder, explainer).video_hash == first.video_hash
+    write_png(folder / "2.png", np.zeros((HEIGHT, WIDTH, 3), np.uint8))
+    assert explain(folder, explainer).video_hash not in ("", first.video_hash)
 
 
 def test_a_video_of_one_frame(tmp_path, explainer):
@@ -137,6 +167,9 @@ def test_a_video_of_one_frame(tmp_path, explainer):
     for reason in explanation.reasons:
         assert reason.tube.frames.tolist() == [0]
         assert reason.tube.times.tolist() == [0]
+    assert explanation.one_frame
+    assert explanation.sentence.endswith(" (one frame alone, without any motion)")
+    assert not explain(write_video(tmp_path / "two.mp4", frames(2), FPS), explainer).one_frame
 
 
 def test_videos_that_cannot_be_used(tmp_path, video, explainer):
@@ -169,7 +202,7 @@ def test_k_and_fills(video):
 
 def test_what_stands_beside_the_reasons(video, explainer):
     explanation = explain(video, explainer, k=1, sampling="center")
-    assert list(explanation.timings) == ["load model", "read video", "classify", "search", "verify"]
+    assert list(explanation.timings) == ["load model", "read video", "classify", "search", "verify", "hash"]
     assert all(seconds >= 0 for seconds in explanation.timings.values())
     assert explanation.settings == {
         "objective": "ours",
@@ -233,7 +266,7 @@ def folder(explainer, tmp_path):
 
 def test_models_by_folder_and_by_name(video, explainer, folder, monkeypatch):
     loaded = replace(explainer, classifier=explainer.classifier.for_inference())
-    expected = explain(video, loaded).to_dict() | {"timings": None}
+    expected = explain(video, loaded).to_dict() | {"timings": None, "model": "tiny"}
     assert explain(video, folder).to_dict() | {"timings": None} == expected
     monkeypatch.setattr(files, "SHIPPED", folder.parent)
     assert explain(video, "tiny").to_dict() | {"timings": None} == expected

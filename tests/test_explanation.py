@@ -63,6 +63,54 @@ def test_sentence_keeps_to_what_was_measured():
     assert explanation(slight, reason()).sentence.endswith('long jump, because of "mat" and "with pole"')
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "other", "claim"),
+    [
+        (0.20, 0.16, 0.1, "guessed as pole vault (20 %), hardly more than long jump (16 %)"),
+        (0.52, 0.45, 0.1, "guessed as pole vault (52 %), hardly more than long jump (45 %)"),
+        (0.25, 0.05, 0.02, "guessed as pole vault (25 %), not long jump"),
+        (0.45, 0.05, 0.02, "classified as pole vault, not long jump"),
+        (
+            0.20,
+            0.05,
+            0.16,
+            "guessed as pole vault (20 %), hardly more than <run> (16 %); asked why pole vault, not long jump",
+        ),
+        (
+            0.05,
+            0.20,
+            0.16,
+            "guessed as long jump (20 %), hardly more than <run> (16 %); asked why pole vault, not long jump",
+        ),
+        (0.05, 0.01, 0.25, "guessed as <run> (25 %); asked why pole vault, not long jump"),
+        (0.05, 0.01, 0.91, "classified as <run>; asked why pole vault, not long jump"),
+    ],
+)
+def test_a_guess_is_not_called_a_decision(a, b, other, claim):
+    chances = {"pole vault": a, "long jump": b, "<run>": other}
+    found = explanation(reason(), probabilities=chances)
+    assert found.sentence == f'{claim}, because of "with pole"'
+    assert found.guessed == claim.startswith("guessed")
+    marked = found.say(word=str, positive="A{}".format, negative="B{}".format, other=lambda name: name.strip("<>"))
+    assert "<run>" not in marked
+
+
+def test_heat_is_the_measured_fall_where_the_tubes_are():
+    why = explanation(reason(), reason("mat", (NUDGED, STAYED)), reason("guess", ()))
+    heat = why.heat()
+    assert heat.shape == (4, 240, 320)
+    assert heat.dtype == np.float32
+    assert not heat[0].any(), "frame 0 is in no tube"
+    falls = [0.57 + 0.47, (0.10 + 0.01) / 2]
+    assert heat[1, 10, 10] == pytest.approx(sum(falls) / 2), "the mean of the tubes that cover a pixel"
+    assert heat[1, 10, 31] == heat[1, 42, 10] == 0
+    np.testing.assert_allclose(why.heat(why.reasons[0])[1, 10, 10], falls[0], rtol=1e-6)
+    small = why.heat(size=(24, 32))
+    assert small.shape == (4, 24, 32)
+    assert small[1, 1, 1] == pytest.approx(sum(falls) / 2)
+    assert not explanation().heat().any()
+
+
 def test_the_score_has_a_name():
     assert explanation(settings={"score": "tube score"}).score_name == "tube score"
     assert explanation().score_name == "score"

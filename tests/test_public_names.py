@@ -13,6 +13,8 @@ NAMES = {
     "Tube",
     "WhytubeError",
     "__version__",
+    "classify",
+    "contrastive_map",
     "explain",
     "explain_all",
     "fit_explainer",

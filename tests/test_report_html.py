@@ -1,3 +1,4 @@
+import base64
 import json
 import shutil
 import subprocess
@@ -10,15 +11,16 @@ from queue import Queue
 
 import pytest
 
-from explanation_examples import clip, explanation, reason
+from explanation_examples import FRAMES, clip, explanation, reason
 from toy_squares import WORDS, Adder, Squares, WithoutBoxes
 from whytube.errors import ExplanationError
 from whytube.evaluation import evaluate
 from whytube.evaluation.methods import Centre, TrueBox
 from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
-from whytube.explanation import RULE
+from whytube.explanation import GUESS_RULE, RULE
 from whytube.report import overlay_video, write_report
 from whytube.report.charts import histogram, line_chart
+from whytube.video import probe, write_video
 
 NASTY = "<script>alert('x')</script>\"&$title"
 OURS = MethodResults(
@@ -106,6 +108,102 @@ def test_the_page_claims_no_more_than_was_done(tmp_path):
     assert "were not checked" in report(tmp_path, explanations=[(explanation(reason("with cat"), guess), b"")]).text
     assert "really masked" not in report(tmp_path, explanations=[(explanation(guess), b"")]).text
     assert "mask" not in report(tmp_path).text
+
+
+def test_a_guess_is_told_with_its_rule(tmp_path):
+    why = replace(explanation(reason("with cat")), probabilities={"waltz": 0.2, "<b>": 0.16, "polka": 0.1})
+    page = report(tmp_path, explanations=[(why, b"")])
+    assert "guessed as waltz (20 %), hardly more than <b> (16 %); asked why waltz, not polka" in page.text
+    assert GUESS_RULE in page.text
+    assert GUESS_RULE not in report(tmp_path, explanations=[(explanation(reason("with cat")), b"")]).text
+
+
+def test_what_moved_nothing_is_only_tried(tmp_path):
+    page = report(tmp_path, explanations=[(explanation(reason("still", moved=False)), b"")])
+    assert "Tried, without moving the decision:" in page.text
+    assert not any("open" in attributes for tag, attributes in page.tags if tag == "details")
+    assert "Tried" not in report(tmp_path, explanations=[(explanation(reason("with cat")), b"")]).text
+
+
+def test_results_of_another_model_are_left_out_and_told(tmp_path):
+    def page(*models, **provenance):
+        whys = [(replace(explanation(reason("with cat")), model=m, model_hash=h), b"") for m, h in models]
+        return report(tmp_path, explanations=whys, results=RESULTS.with_provenance(**provenance)).text
+
+    mine = ("mine", "12" * 32)
+    for provenance in ({"model": "mine"}, {"model": "moved", "model_hash": mine[1]}, {}):
+        found = page(mine, mine, **provenance)
+        assert "94.3%" in found
+        assert "left out" not in found
+        assert "model mine" in found
+    for provenance in ({"model": "other"}, {"model": "mine", "model_hash": "34" * 32}, {"model": ["mine", "other"]}):
+        found = page(mine, **provenance)
+        assert "94.3%" not in found
+        assert "abc123" not in found
+        assert "The results were left out: they are of" in found
+    both = page(mine, ("other", "34" * 32), model="mine", model_hash=mine[1])
+    assert "94.3%" not in both
+    assert "negative class accuracy" not in both
+    assert "These clips were explained with 2 models; each names its own." in both
+    assert f"model mine ({mine[1][:12]})" in both
+    assert f"model other ({'34' * 6})" in both
+    assert "they are of the model mine, and the clips were explained with mine and other" in both
+
+
+def test_a_card_without_its_video_says_so(tmp_path):
+    gone = replace(explanation(reason("with cat")), source=str(tmp_path / "gone.mp4"))
+    page = report(tmp_path, explanations=[(gone, None)])
+    assert page.count("video") == 0
+    assert f"The video is no longer at {gone.source}." in page.text
+    (tmp_path / "new.mp4").write_bytes(b"other")
+    changed = replace(gone, source=str(tmp_path / "new.mp4"), video_hash="12" * 32)
+    assert "The video has changed since it was explained." in report(tmp_path, explanations=[(changed, b"")]).text
+
+
+class TestNotebook:
+    def test_it_shows_the_clip_the_sentence_and_the_evidence(self, tmp_path):
+        source = write_video(tmp_path / "a.mp4", clip(), 25)
+        why = replace(explanation(reason("with cat")), source=str(source), frames=tuple(range(FRAMES)))
+        html = why._repr_html_()
+        page = Outline(html)
+        (video,) = (attributes for tag, attributes in page.tags if tag == "video")
+        content = base64.b64decode(video["src"].removeprefix("data:video/mp4;base64,"))
+        (tmp_path / "o.mp4").write_bytes(content)
+        assert probe(tmp_path / "o.mp4").frames == FRAMES
+        assert max(probe(tmp_path / "o.mp4").size) <= 480
+        assert "classified as waltz, not polka, because of with cat" in page.text
+        assert "0.90 → 0.30" in page.text
+        assert "decision turns" in page.text
+        assert len(html) < 200_000
+        assert page.count("script") == page.count("link") == 0
+        assert html.count("<style>") == 1
+        style = html.partition("<style>")[2].partition("</style>")[0].strip()
+        assert style.startswith(".whytube {"), "its rules are for itself, not for the notebook"
+        assert style.count("{") == style.count("}")
+        assert ":root" not in style
+
+    def test_it_works_without_its_video(self, tmp_path):
+        gone = replace(explanation(reason("with cat")), source=str(tmp_path / "gone.mp4"))
+        page = Outline(gone._repr_html_())
+        assert page.count("video") == 0
+        assert "The video is no longer at" in page.text
+        assert "0.90 → 0.30" in page.text
+        assert "given as an array" in replace(gone, source="array")._repr_html_()
+
+    def test_it_shows_no_other_video_and_no_damage(self, tmp_path):
+        source = write_video(tmp_path / "a.mp4", clip(), 25)
+        why = replace(explanation(reason("with cat")), source=str(source), video_hash="12" * 32)
+        assert "has changed since it was explained" in why._repr_html_()
+        source.write_bytes(b"junk" * 99)
+        page = Outline(replace(why, video_hash="")._repr_html_())
+        assert page.count("video") == 0
+        assert "The clip cannot be shown:" in page.text
+
+    def test_names_cannot_break_it(self):
+        why = explanation(reason(NASTY), positive=NASTY, negative=NASTY + "!")
+        page = Outline(replace(why, source=f"/{NASTY}", model=NASTY)._repr_html_())
+        assert page.count("script") == 0
+        assert page.text.count(NASTY) > 5
 
 
 def test_nothing_is_fetched(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -82,6 +84,96 @@ def test_all_frames_of_a_source_are_shown(tmp_path):
     shown = read_clip(path, frames=2 * FRAMES).frames.permute(1, 2, 3, 0).mul(255).byte().numpy()
     orange = [(np.abs(body(p, 999).astype(int) - reason_colour(0)).max(axis=-1) < 60).sum() > 50 for p in shown]
     assert orange == [False] * 4 + [True] * 8
+
+
+def test_an_answer_that_nothing_explains_shows_no_boxes_and_says_so(tmp_path):
+    why = explanation(reason("with cat", moved=False), reason("spinning", moved=False))
+    assert why.sentence.endswith("no region explains this")
+    named = explanation(reason("with cat"))
+    empty = list(overlay_frames(clip(), explanation()))
+    for style in ("boxes", "heat"):
+        for picture, bare in zip(overlay_frames(clip(), why, style=style), empty, strict=True):
+            np.testing.assert_array_equal(picture, bare, "as if there were no reasons")
+    first = next(iter(overlay_frames(clip(), named)))
+    assert len(empty[0]) > 384 + (len(first) - 384) // 2, "a line more above the picture"
+    assert not any(has_colour(picture, rank) for picture in empty for rank in (0, 1))
+    sheet = contact_sheet(clip(), why, columns=3, scale=4)
+    assert not has_colour(sheet, 0)
+    np.testing.assert_array_equal(sheet, contact_sheet(clip(), explanation(), columns=3, scale=4))
+
+
+def test_only_reasons_that_the_sentence_names_are_drawn():
+    why = explanation(reason("still", moved=False), reason("with cat", left=28))
+    picture = body(next(iter(overlay_frames(clip(), why))), 999)
+    assert not has_colour(picture, 0)
+    assert has_colour(picture, 1), "in the colour of its rank, as in the report"
+
+
+def test_a_guess_is_called_one_above_the_picture():
+    sure = explanation(reason("with cat"))
+    unsure = replace(sure, probabilities={"waltz": 0.2, "polka": 0.16})
+    other = replace(sure, probabilities={"waltz": 0.1, "polka": 0.2, "tango": 0.16})
+    top = [next(iter(overlay_frames(clip(), why)))[:40] for why in (sure, unsure, other)]
+    assert (top[0] != top[1]).any()
+    np.testing.assert_array_equal(top[0], top[2])
+
+
+def test_heat_is_strong_where_masking_moved_the_decision():
+    picture = next(iter(overlay_frames(clip(), explanation(reason("with cat")), style="heat", scale=8)))
+    head = len(picture) - len(next(iter(overlay_frames(clip(), explanation(), scale=8)))) // 1
+    inside = picture[-(384 - 26 * 8) - 40 : -(384 - 26 * 8) - 20, 16 * 8].astype(int)
+    assert (inside[:, 0] > inside[:, 2] + 60).all(), "red"
+    assert not has_colour(body(picture, 999), 0), "and no box"
+    assert head <= 40
+    custom = np.zeros((FRAMES, 4, 4), np.float32)
+    custom[:, :, 2:] = -1
+    picture = next(iter(overlay_frames(clip(), explanation(), heat=custom, scale=8)))
+    assert (picture[200, 350] != picture[200, 30]).any()
+    assert picture[200, 350, 2] > picture[200, 350, 0], "blue where it helped A"
+    with pytest.raises(ArgumentError, match=r"`heat` must be of shape \(6, H, W\)"):
+        overlay_frames(clip(), explanation(), heat=custom[:2])
+    with pytest.raises(ArgumentError, match="`style` must be one of 'boxes', 'heat', got 'arrows'"):
+        overlay_frames(clip(), explanation(), style="arrows")
+
+
+def test_the_ending_decides_what_is_written(tmp_path):
+    source = write_video(tmp_path / "a.mp4", torch.full((3, 2 * FRAMES, 48, 48), 0.5), 25)
+    why = explanation(reason("with cat", start=3))
+    still = overlay_video(source, why, tmp_path / "o.png")
+    assert still.read_bytes()[:4] == b"\x89PNG"
+    shown = read_clip(still, frames=1).frames[:, 0].permute(1, 2, 0).mul(255).byte().numpy()
+    assert has_colour(body(shown, 999), 0), "of the middle of the tube, not of the first frame"
+    moving = overlay_video(source, why, tmp_path / "o.GIF")
+    assert moving.read_bytes()[:6] == b"GIF89a"
+    assert probe(moving).frames == FRAMES, "about 12 frames per second"
+    with pytest.raises(ArgumentError, match=r"ends in \.mp4, \.gif or \.png, got o\.avi"):
+        overlay_video(source, why, tmp_path / "o.avi")
+
+
+def test_a_gif_of_a_long_or_large_video_is_bounded(tmp_path):
+    source = write_video(tmp_path / "a.mp4", torch.full((3, 1300, 16, 16), 0.5), 25, preset="ultrafast")
+    why = replace(explanation(reason("with cat")), size=(16, 16))
+    assert probe(overlay_video(source, why, tmp_path / "o.gif", scale=2)).frames <= 96
+    wide = write_video(tmp_path / "b.mp4", torch.full((3, 4, 720, 1280), 0.5), 25, preset="ultrafast")
+    assert max(probe(overlay_video(wide, replace(why, size=(720, 1280)), tmp_path / "b.gif")).size) == 480
+
+
+def test_the_array_that_was_explained_is_drawn_on():
+    why = explanation(reason("with cat"))
+    array = (np.arange(12, dtype=np.uint8)[:, None, None, None] * 10 + np.zeros((12, 48, 48, 3), np.uint8)).copy()
+    pictures = list(overlay_frames(array, why, scale=2))
+    assert len(pictures) == FRAMES
+    assert [int(p[-60, 90, 0]) for p in pictures] == [20 * t for t in range(FRAMES)], "the frames that were sampled"
+
+
+def test_contact_sheet_of_a_file_is_of_the_frames_that_were_explained(tmp_path):
+    source = write_video(tmp_path / "a.mp4", torch.full((3, 2 * FRAMES, 48, 48), 0.5), 25)
+    indices = tuple(read_clip(source, frames=FRAMES).indices.tolist())
+    seen = replace(reason("with cat"), tube=Tube(indices, [[8, 20, 24, 32]] * FRAMES))
+    why = replace(explanation(seen), frames=indices)
+    assert has_colour(contact_sheet(source, why, columns=2), 0)
+    with pytest.raises(ArgumentError, match=r"with other frames\. Explain it again"):
+        contact_sheet(source, replace(why, frames=tuple(range(FRAMES))))
 
 
 def test_contact_sheet_stands_frames_side_by_side():

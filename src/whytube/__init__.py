@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from whytube.classifiers.wrap import wrap as wrap
     from whytube.data.layout import read_dataset as read_dataset
     from whytube.explainer.explainer import Explainer as Explainer
+    from whytube.explaining import classify as classify
+    from whytube.explaining import contrastive_map as contrastive_map
     from whytube.explaining import explain as explain
     from whytube.explaining import explain_all as explain_all
     from whytube.explanation import Explanation as Explanation
@@ -39,6 +41,8 @@ _LATER = {
     "Reason": "whytube.explanation",
     "Subpath": "whytube.subpath",
     "Tube": "whytube.tubes",
+    "classify": "whytube.explaining",
+    "contrastive_map": "whytube.explaining",
     "explain": "whytube.explaining",
     "explain_all": "whytube.explaining",
     "fit_explainer": "whytube.training.explainer",

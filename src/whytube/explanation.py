@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from whytube.checks import check_finite, check_int, check_probability, fail
 from whytube.documents import build
 from whytube.errors import ArgumentError, ExplanationError
 from whytube.files import read_json, write_whole
-from whytube.tubes import Tube  # noqa: TC001 - `build` reads the annotations of Reason
+from whytube.tubes import Tube, coco, detections, tube_mask
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     Markup = Callable[[str], str]
 
@@ -30,6 +35,14 @@ RULE = (
     f"With a tube masked, the decision turns when B overtakes A, moves when p(A) - p(B) falls by {MUCH:g} or more, "
     f"moves a little when it falls by {MOVED:g} or more, each under most fills; else it stays."
 )
+# The likeliest class is no more than a guess below LIKELY, or when it leads the next class by less than CLEAR.
+LIKELY, CLEAR = 0.3, 0.1
+GUESS_RULE = (
+    f'"Guessed" instead of "classified" means that the likeliest class has a probability below {LIKELY:g}, or leads '
+    f"the next class by less than {CLEAR:g}."
+)
+UNEXPLAINED = "no region explains this"
+ONE_FRAME = "one frame alone, without any motion"
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,11 @@ class Reason:
         return 2 * sum(flags) > len(self.evidence)
 
     @property
+    def fall(self) -> float | None:
+        """How much p(A) - p(B) fell when the tube was masked, the mean over fills; None where nothing was measured."""
+        return sum(e.fall for e in self.evidence) / len(self.evidence) if self.evidence else None
+
+    @property
     def word(self) -> str:
         """The attribute, or what to call a region without one."""
         return self.attribute or "a region without a word"
@@ -126,15 +144,17 @@ class Reason:
         return build(cls, data)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why a clip was classified as `positive`, not as `negative`.
 
-    source: where the clip comes from, usually a path. size: (height, width) of the video's own frames.
+    source: where the clip comes from, usually an absolute path. size: (height, width) of the video's own frames.
     frames: the T sampled 0-based frame indices of the source. times: their seconds, or None where not known.
     positive, negative: class names A and B. probabilities: p(c|x) of all classes or the most probable ones.
     reasons: best first. settings, versions: how it was made, as JSON can hold it. timings: seconds per stage.
     fps, duration: of the source; None where they are not known.
+    video_hash: SHA-256 of the source: of the file, of a folder's frames, or of the pixels that were given.
+    model: name of the model. model_hash: SHA-256 of its classifier's weights. All three are "" where not known.
     """
 
     source: str
@@ -150,6 +170,9 @@ class Explanation:
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
+    video_hash: str = ""
+    model: str = ""
+    model_hash: str = ""
 
     def __post_init__(self) -> None:
         if not self.positive or not self.negative or self.positive == self.negative:
@@ -174,6 +197,9 @@ class Explanation:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.source}: {self.sentence}>"
+
     @property
     def telling(self) -> tuple[Reason, ...]:
         """The reasons that the sentence names: those that move the decision, or, where none was checked, all."""
@@ -185,24 +211,68 @@ class Explanation:
         """Say it in plain text: classified as dunk, not surf, because of "with ball" and "jumping"."""
         return self.say(word='"{}"'.format, positive=str, negative=str)
 
-    def say(self, *, word: Markup, positive: Markup, negative: Markup) -> str:
-        """Build the sentence, with functions that write the words and the two class names."""
-        said = max(self.probabilities, key=self.probabilities.__getitem__, default=self.positive)
-        if said == self.positive or self.positive not in self.probabilities:
-            claim = f"classified as {positive(self.positive)}, not {negative(self.negative)}"
-        else:
-            asked = f"asked why {positive(self.positive)}, not {negative(self.negative)}"
-            claim = f"classified as {positive(said)}; {asked}"
+    @property
+    def explained(self) -> bool:
+        """Whether there is a reason to show: one that moves the decision, or that nobody checked."""
+        return bool(self.telling)
+
+    @property
+    def said(self) -> str:
+        """The most probable class, which need not be `positive`."""
+        return self._likeliest[0]
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the classifier's answer is no more than a guess; see GUESS_RULE."""
+        said, runner_up = self._likeliest
+        known = self.probabilities.get(said)
+        return known is not None and (known < LIKELY or known - self.probabilities.get(runner_up, -1.0) < CLEAR)
+
+    @property
+    def one_frame(self) -> bool:
+        """Whether the video had a single frame, which the classifier saw again and again."""
+        return len(self.frames) > 1 and len(set(self.frames)) == 1
+
+    @property
+    def _likeliest(self) -> tuple[str, str]:
+        """The two most probable classes; "" for one that is not known."""
+        ranked = sorted(self.probabilities, key=self.probabilities.__getitem__, reverse=True)
+        said = self.positive if self.positive not in self.probabilities else ranked[0]
+        return said, ranked[1] if len(ranked) > 1 and said == ranked[0] else ""
+
+    def say(self, *, word: Markup, positive: Markup, negative: Markup, other: Markup = str) -> str:
+        """Build the sentence, with functions that write the words, the two class names and any other class."""
+        claim = self._claim({self.positive: positive, self.negative: negative}, other)
+        tail = f" ({ONE_FRAME})" if self.one_frame else ""
         words = [word(w) for w in dict.fromkeys(r.attribute for r in self.telling if r.attribute)]
         unnamed = sum(not r.attribute for r in self.telling)
         if unnamed:
             words.append("the marked region" if unnamed == 1 else f"the {unnamed} marked regions")
         if not words:
-            return f"{claim}; no region explains this"
+            return f"{claim}; {UNEXPLAINED}{tail}"
         if self.telling[0].moved is None:
-            return f"{claim}, perhaps because of {_listed(words)} (not checked)"
+            return f"{claim}, perhaps because of {_listed(words)} (not checked){tail}"
         how = "because of" if any(reason.moved_much for reason in self.telling) else "in small part because of"
-        return f"{claim}, {how} {_listed(words)}"
+        return f"{claim}, {how} {_listed(words)}{tail}"
+
+    def _claim(self, markups: Mapping[str, Markup], other: Markup) -> str:
+        """Say what the classifier said, and what was asked where that is not the same; see GUESS_RULE."""
+
+        def name(class_name: str) -> str:
+            return markups.get(class_name, other)(class_name)
+
+        said, runner_up = self._likeliest
+        asked = f"{name(self.positive)}, not {name(self.negative)}"
+        if not self.guessed:
+            same = said == self.positive
+            return f"classified as {asked}" if same else f"classified as {name(said)}; asked why {asked}"
+        p, next_p = self.probabilities[said], self.probabilities.get(runner_up, -1.0)
+        claim = f"guessed as {name(said)} ({100 * p:.0f} %)"
+        if p - next_p < CLEAR:
+            claim += f", hardly more than {name(runner_up)} ({100 * next_p:.0f} %)"
+            told = (said, runner_up) == (self.positive, self.negative)
+            return claim if told else f"{claim}; asked why {asked}"
+        return f"{claim}, not {name(self.negative)}" if said == self.positive else f"{claim}; asked why {asked}"
 
     @property
     def score_name(self) -> str:
@@ -226,6 +296,9 @@ class Explanation:
             "fps": self.fps,
             "duration": self.duration,
             **{name: _plain(getattr(self, name), name) for name in ("settings", "versions", "timings")},
+            "video_hash": self.video_hash,
+            "model": self.model,
+            "model_hash": self.model_hash,
         }
 
     @classmethod
@@ -237,10 +310,50 @@ class Explanation:
             raise fail("schema", f"{SCHEMA}, the one this whytube knows", f"{short(data['schema'])}. Update whytube")
         return build(cls, {key: value for key, value in data.items() if key not in ("schema", "kind")})
 
+    def heat(self, *reasons: Reason, size: tuple[int, int] | None = None) -> NDArray[np.float32]:
+        """Spread the evidence over the clip: (T, H, W), the fall of p(A) - p(B) when what covers a pixel is masked.
+
+        A pixel has the mean `Reason.fall` of the tubes that cover it, 0 where none does, and less than 0 where masking
+        helped A. reasons: of this explanation; by default all that were checked. T: the sampled frames, `frames`.
+        size: (H, W), by default that of the video's own frames.
+        """
+        shape = (len(self.frames), *(size or self.size))
+        total, covered = np.zeros(shape, np.float32), np.zeros(shape, np.int32)
+        for reason in reasons or self.reasons:
+            if reason.fall is not None:
+                mask = tube_mask([reason.tube], self.frames, self.size, resolution=(shape[1], shape[2]))[0].numpy()
+                total += np.float32(reason.fall) * mask
+                covered += mask
+        return np.divide(total, np.maximum(covered, 1), dtype=np.float32)
+
+    def to_coco(self) -> dict[str, Any]:
+        """Tubes of the reasons that the sentence names, as COCO's JSON: images, annotations, categories."""
+        tubes = [(reason.attribute or "region", reason.tube) for reason in self.telling]
+        return coco(self.source, self.size, self.frames, tubes, sentence=self.sentence)
+
+    def to_detections(self, frame: int) -> Any:
+        """Boxes at a sampled frame of the video, as `supervision.Detections`, for its annotators.
+
+        One row per reason that the sentence names: `class_id` is its rank, `tracker_id` its rank from 1, and
+        `data["class_name"]` its word. Needs `pip install supervision`.
+        """
+        boxes = [reason.tube.at([frame])[0] for reason in self.telling]
+        there = [rank for rank, box in enumerate(boxes) if box[2] > box[0] and box[3] > box[1]]
+        words = [self.telling[rank].attribute or "region" for rank in there]
+        return detections(
+            [boxes[rank] for rank in there], there, data={"class_name": words, "frame": [frame] * len(there)}
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the clip with its tubes, the sentence and the evidence in a notebook."""
+        # Pages are made above this module (docs/architecture.md), but notebooks look for this name here.
+        return str(import_module("whytube.report").notebook_html(self))
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write it as JSON; the file appears under its name only once it is whole."""
         target = Path(path)
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        odd = any("\ud800" <= letter <= "\udfff" for letter in self.source)  # a file name that is not UTF-8
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=odd, allow_nan=False) + "\n"
         if target.exists() and not overwrite:
             raise ExplanationError(f"{target} exists already. Choose another name, or pass `overwrite=True`")
         return write_whole(target, text, error=ExplanationError)

@@ -45,6 +45,10 @@ class VideoClassifier(nn.Module, ABC):
         self.classes = checked_classes(classes)
         self.frames = check_int(frames, "frames", 1)
         self.size = check_size(size)
+        self.title = self.architecture
+
+    title: str
+    """What explanations call it: the name that it was loaded by, else that of the network or its architecture."""
 
     @property
     def device(self) -> torch.device:

@@ -34,7 +34,7 @@ def wrap(
     classes: Sequence[str],
     layers: Sequence[str | nn.Module] | None = None,
     frames: int = 16,
-    size: tuple[int, int] = (112, 112),
+    size: int | tuple[int, int] = (112, 112),
     mean: Sequence[float] = (0.0, 0.0, 0.0),
     std: Sequence[float] = (1.0, 1.0, 1.0),
     preprocess: Callable[[torch.Tensor], Any] | None = None,
@@ -50,7 +50,7 @@ def wrap(
         classes: the C class names, in the order of the logits.
         layers: names or modules of the layers whose features are used; by default see `choose_layers`.
         frames: T of the model's clips.
-        size: their (H, W).
+        size: their (H, W), or one number for squares.
         mean: subtracted from the red, green and blue of clips in [0, 1].
         std: by which they are then divided.
         preprocess: instead of mean, std and input_layout: a function of clips (B, 3, T, H, W) in [0, 1] that returns
@@ -73,7 +73,7 @@ def wrap(
         model,
         classes,
         frames=frames,
-        size=size,
+        size=(size, size) if isinstance(size, int) else size,
         mean=mean,
         std=std,
         preprocess=preprocess,
@@ -115,7 +115,7 @@ class WrappedClassifier(VideoClassifier):
         find_logits: Callable[[Any], torch.Tensor] | None,
     ) -> None:
         super().__init__(classes, frames=frames, size=size)
-        self.model = model
+        self.model, self.title = model, type(model).__name__
         self.preprocess, self.input_layout, self.find_logits = preprocess, input_layout, find_logits
         self.layouts: dict[str, Layout] = {}
         for name, values in (("mean", mean), ("std", std)):

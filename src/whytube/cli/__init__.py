@@ -3,6 +3,8 @@
 options.py   what several commands share: options, devices, data, files, JSON
 config.py    --config and --set
 explain.py   explain
+classify.py  classify
+many.py      several videos: find them, go on after a broken one
 report.py    report; demo, whose work is in demo.py
 learn.py     train, evaluate
 data.py      data export, data check, data import
@@ -21,8 +23,8 @@ from typing import Annotated, Any
 import typer
 
 import whytube
-from whytube.cli import data, explain, learn, models, report
-from whytube.cli.options import errors
+from whytube.cli import classify, data, explain, learn, models, report
+from whytube.cli.options import Plain, errors
 from whytube.errors import WhytubeError
 
 app = typer.Typer(
@@ -33,9 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: the boxes of rich show a flag as if it took a value
 )
-app.command("explain")(explain.explain)
+app.command("explain", cls=Plain)(explain.explain)
+app.command("classify", cls=Plain)(classify.classify)
 app.command("demo")(report.demo)
-app.command("report")(report.report)
+app.command("report", cls=Plain)(report.report)
 app.command("evaluate")(learn.evaluate)
 app.add_typer(learn.train, name="train")
 app.add_typer(data.app, name="data")

@@ -14,7 +14,7 @@ from rich.table import Table
 from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
-from whytube.explaining import explain
+from whytube.explaining import explain, model_hash
 from whytube.files import make_folder
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
@@ -61,7 +61,9 @@ def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.dev
     world = World(size=explainer.classifier.size[0], frames=explainer.classifier.frames, seed=seed)
     pairs = [_explain_one(world, explainer, index, out, console) for index in range(SHOWN)]
     results = measure(explainer, world, count=count, seed=seed, device=device)
-    results = results.with_provenance(model="trained just now" if train else "demo")
+    results = results.with_provenance(
+        model="trained just now" if train else "demo", model_hash=model_hash(explainer.classifier)
+    )
     results.save(out / "results.json")
     title = "Why A, not B? The embedded world"
     write_report(out / "report.html", explanations=pairs, results=results, title=title)

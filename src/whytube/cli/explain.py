@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new
+from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new, write_json
 from whytube.errors import ArgumentError
 from whytube.files import make_folder
 
@@ -21,22 +21,51 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from whytube.explanation import Explanation
+    from whytube.models.find import Model as Explaining
+
+STYLES = ("boxes", "heat", "grad-cam")
+KINDS = ("mp4", "gif", "png")
+"""What --overlay and --sheet take with --out, where every video gets a file of its own."""
 
 
 def explain(
-    video: Annotated[Path, typer.Argument(help="A video file, a folder of frames, or a .seq.")],
+    videos: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="VIDEO", help="A video file, a folder of frames, a .seq; or several, or folders of videos."
+        ),
+    ],
     model: Model = "demo",
-    why: Annotated[str | None, typer.Option("--why", help="Class A; by default the predicted one.")] = None,
+    why: Annotated[
+        str | None, typer.Option("--why", metavar="CLASS", help="Class A; by default the predicted one.")
+    ] = None,
     why_not: Annotated[
-        str | None, typer.Option("--why-not", "--not", help="Class B; by default the runner-up.")
+        str | None,
+        typer.Option("--why-not", "--not", metavar="CLASS", help="Class B; by default the runner-up."),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Ask about every other class as B, the likeliest first.")
     ] = False,
-    k: Annotated[int, typer.Option("-k", help="How many reasons at most.")] = 2,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many reasons at most.")] = 2,
     as_json: Json = False,
-    save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
-    overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the explanation (.json).")] = None,
+    overlay: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also draw it on the video: .mp4, .gif, or .png for one frame. With --out: mp4, gif, png.",
+        ),
+    ] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw it on frames side by side (.png). With --out: png.")
+    ] = None,
+    style: Annotated[
+        str, typer.Option(metavar="STYLE", help="What is drawn: boxes; heat, the evidence; grad-cam, a map to compare.")
+    ] = "boxes",
+    coco: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the tubes as COCO's JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="For several videos: a folder with a JSON file for each.")
+    ] = None,
     salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went, on stderr.")] = False,
     overwrite: Overwrite = False,
@@ -46,19 +75,22 @@ def explain(
 
     Example: `whytube explain clip.mp4 --why-not waltz -k 3 --overlay why.mp4`
 
+    Several videos: `whytube explain a.mp4 b.mp4 folder/ --out whys`. What whys/ holds already is not made again, a
+    video that cannot be explained does not stop the others, and --json prints one list.
+
     With a network of your own: `whytube explain clip.mp4 --model my_model.py:build`, where `build` is a function (or an
     object) in your file that gives a classifier, see `whytube.wrap`. Your file is run as any Python program is.
     """
     began = time.perf_counter()
-    if save or overlay:
-        require_new(save, overlay, overwrite=overwrite)
-        for path in (save, overlay):
-            if path is not None:
-                make_folder(path.parent, error=ArgumentError)
-    if every and (why_not or save or overlay):
-        raise ArgumentError("--all answers for every class: leave out --why-not, --save and --overlay")
-    if overlay is not None and overlay.suffix != ".mp4":
-        raise ArgumentError(f"--overlay writes an .mp4, got {overlay.name}")
+    if style not in STYLES:
+        raise ArgumentError(f"--style must be one of {', '.join(STYLES)}, got {style}")
+    several = len(videos) > 1 or out is not None or _holds_videos(videos[0])
+    if several:
+        _check_several(out, overlay, sheet, every=every, profile=profile, save=save, coco=coco)
+    elif save or overlay or sheet or coco:
+        _check_one(save, overlay, sheet, coco, overwrite=overwrite)
+    if every and (why_not or save or overlay or sheet or coco):
+        raise ArgumentError("--all answers for every class: leave out --why-not, --save, --overlay, --sheet and --coco")
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
 
@@ -70,6 +102,25 @@ def explain(
     _keep_freed_memory()
     explainer = load_model(model, device=device)
     loaded = time.perf_counter()
+    if several:
+        from whytube.cli.many import Asked, explain_many, find_videos
+        from whytube.explaining import model_hash
+
+        names = explainer.classifier.classes
+        a, b = (None if name is None else names[explainer.classifier.class_index(name)] for name in (why, why_not))
+        explain_many(
+            find_videos(videos),
+            lambda video: explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),
+            lambda video, explanation, path: _draw_beside(
+                video, explanation, path, explainer, overlay, sheet, style=style, overwrite=overwrite
+            ),
+            Asked(a, b, k, model_hash(explainer.classifier)),
+            out=out,
+            overwrite=overwrite,
+            as_json=as_json,
+        )
+        return
+    video = videos[0]
     if every:
         explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
     else:
@@ -77,10 +128,10 @@ def explain(
     explained = time.perf_counter()
     if save is not None:
         explanations[0].save(save, overwrite=overwrite)
-    if overlay is not None:
-        from whytube.report import overlay_video
-
-        overlay_video(video, explanations[0], overlay)
+    if overlay or sheet:
+        _draw(video, explanations[0], explainer, overlay, sheet, style=style)
+    if coco:
+        write_json(explanations[0].to_coco(), coco)
     _print(explanations, every=every, as_json=as_json)
     if profile:
         stages = {"import": imported - began, **explanations[0].timings}
@@ -88,6 +139,103 @@ def explain(
         stages["other"] = explained - loaded - sum(explanations[0].timings.values())
         stages["write and print"] = time.perf_counter() - explained
         print_profile(stages)
+
+
+def _holds_videos(place: Path) -> bool:
+    """Whether something is a folder of videos; an empty one is left to the reader of frames, which says so."""
+    try:
+        if not place.is_dir() or not any(place.iterdir()):
+            return False
+    except OSError:
+        return False
+    from whytube.cli.many import holds_frames
+
+    return not holds_frames(place)
+
+
+def _check_one(
+    save: Path | None, overlay: Path | None, sheet: Path | None, coco: Path | None, *, overwrite: bool
+) -> None:
+    """Check the files of one explanation before any work is done, and make their folders."""
+    require_new(save, overlay, sheet, coco, overwrite=overwrite)
+    if overlay is not None and overlay.suffix.lower().removeprefix(".") not in KINDS:
+        raise ArgumentError(f"--overlay must end in .mp4, .gif or .png, got {overlay.name}")
+    if sheet is not None and sheet.suffix.lower() != ".png":
+        raise ArgumentError(f"--sheet must end in .png, got {sheet.name}")
+    for path in (save, overlay, sheet, coco):
+        if path is not None:
+            make_folder(path.parent, error=ArgumentError)
+
+
+def _check_several(
+    out: Path | None,
+    overlay: Path | None,
+    sheet: Path | None,
+    *,
+    every: bool,
+    profile: bool,
+    save: Path | None,
+    coco: Path | None,
+) -> None:
+    """Check what does not go with several videos."""
+    if every or profile or save or coco:
+        raise ArgumentError(
+            "--all, --profile, --save and --coco are for one video: give --out DIR to save every explanation"
+        )
+    if out is None and (overlay or sheet):
+        raise ArgumentError("--overlay and --sheet of several videos need --out DIR, the folder to write to")
+    for option, kind, kinds in (("--overlay", overlay, KINDS), ("--sheet", sheet, ("png",))):
+        if kind is not None and _kind(kind) not in kinds:
+            raise ArgumentError(f"{option} must be {', '.join(kinds)} with --out, got {kind}")
+
+
+def _kind(name: Path) -> str:
+    return str(name).removeprefix(".")
+
+
+def _draw(
+    video: Path,
+    explanation: Explanation,
+    explainer: Explaining,
+    overlay: Path | None,
+    sheet: Path | None,
+    *,
+    style: str,
+) -> None:
+    """Write the pictures of an explanation that were asked for."""
+    from whytube.explaining import contrastive_map
+    from whytube.explanation import MUCH
+    from whytube.report import contact_sheet, overlay_video
+    from whytube.video import write_png
+
+    heat = None
+    if style == "grad-cam":
+        asked = {"why": explanation.positive, "why_not": explanation.negative}
+        heat = MUCH * contrastive_map(video, explainer, **asked, salvage="salvage" in explanation.settings)
+    drawn = "heat" if style == "heat" else "boxes"
+    if overlay is not None:
+        overlay_video(video, explanation, overlay, style=drawn, heat=heat)
+    if sheet is not None:
+        write_png(sheet, contact_sheet(video, explanation, style=drawn, heat=heat))
+
+
+def _draw_beside(
+    video: Path,
+    explanation: Explanation,
+    path: Path,
+    explainer: Explaining,
+    overlay: Path | None,
+    sheet: Path | None,
+    *,
+    style: str,
+    overwrite: bool,
+) -> None:
+    """Write the pictures of one of several explanations beside its file, where they are not there yet."""
+    drawn = None if overlay is None else path.with_suffix(f".{_kind(overlay)}")
+    side = None if sheet is None else path.with_name(f"{path.stem}-sheet.png")
+    wanted = [file if file is not None and (overwrite or not file.exists()) else None for file in (drawn, side)]
+    if any(wanted):
+        _draw(video, explanation, explainer, *wanted, style=style)
 
 
 def _keep_freed_memory() -> None:
@@ -116,7 +264,7 @@ def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -
 
 def _print_evidence(explanation: Explanation) -> None:
     """Print a row per reason and fill. A long word or verdict goes on in the rows of its further fills."""
-    from whytube.explanation import RULE
+    from whytube.explanation import GUESS_RULE, RULE
 
     head = ("word", "decision", explanation.score_name, "frames", "seconds", "fill", "p(A)", "p(B)")
     table = Table(*head, box=None, pad_edge=False)
@@ -135,7 +283,8 @@ def _print_evidence(explanation: Explanation) -> None:
             b = f"{evidence.negative_before:.2f}→{evidence.negative_after:.2f}"
             table.add_row(*first, evidence.fill, a, b)
     console.print(table)
-    console.print(RULE, style="dim", highlight=False)
+    rules = f"{RULE} {GUESS_RULE}" if explanation.guessed else RULE
+    console.print(rules, style="dim", highlight=False)
 
 
 def print_profile(stages: Mapping[str, float]) -> None:

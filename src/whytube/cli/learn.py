@@ -236,6 +236,7 @@ def evaluate(
     from whytube.evaluation.methods import Called, Remembered, make_methods
     from whytube.evaluation.state import state_path
     from whytube.evaluation.suite import evaluate as run_suite
+    from whytube.explaining import model_hash
     from whytube.models import find_device, load_explainer, load_model
 
     check_int(count, "count", 0)
@@ -276,7 +277,9 @@ def evaluate(
             resume=resume,
             progress=progress,
         )
-    results = results.with_provenance(model=Path(model).name, data=Path(data).name, config=_name(config))
+    results = results.with_provenance(
+        model=Path(model).name, model_hash=model_hash(classifier), data=Path(data).name, config=_name(config)
+    )
     write_json(results.to_dict(), out)
     if state is not None:
         state.unlink(missing_ok=True)

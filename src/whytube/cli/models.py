@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Json, console, print_json
+from whytube.cli.options import Json, Plain, console, print_json
 
 if TYPE_CHECKING:
     from whytube.models import Card
@@ -41,10 +41,13 @@ def list_all(as_json: Json = False) -> None:
     console.print(table)
 
 
-@app.command("info")
+@app.command("info", cls=Plain)
 def info(
     name: Annotated[
-        str, typer.Argument(help="A name of `whytube models list`, a model's folder, or a classifier's file.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A name of `whytube models list`, a model's folder, or a classifier's file."
+        ),
     ],
     as_json: Json = False,
 ) -> None:

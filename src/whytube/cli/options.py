@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
+from typer.core import TyperCommand
 
 from whytube.errors import ArgumentError
 from whytube.files import make_folder, write_whole
@@ -22,12 +24,17 @@ if TYPE_CHECKING:
     from whytube.training.history import Record
     from whytube.training.plan import Plan
 
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")]
+Device = Annotated[
+    str, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Model = Annotated[
     str,
     typer.Option(
-        "--model", "-m", help="Name of a shipped model, a folder or file of a trained one, or FILE.py:NAME of yours."
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Name of a shipped model, a folder or file of a trained one, or FILE.py:NAME of yours.",
     ),
 ]
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
@@ -39,6 +46,14 @@ FIRST_SECONDS, LINE_SECONDS, LONG_SECONDS = 3.0, 30.0, 600.0
 
 console = Console()
 errors = Console(stderr=True)
+
+
+class Plain(TyperCommand):
+    """A command whose help calls an argument VIDEO, not VIDEO <list[Path]>."""
+
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        """Return the help, without the types of arguments that have a name for people."""
+        return re.sub(r"(?<=[A-Z]) <\S+>", lambda found: " " * len(found[0]), super().get_help(ctx))
 
 
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:
@@ -69,6 +84,11 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
         return
     make_folder(path.parent, error=ArgumentError)
     write_whole(path, json.dumps(result, indent=1, allow_nan=False) + "\n", error=ArgumentError)
+
+
+def print_plain(text: str, *, to: Console = console) -> None:
+    """Print text as it is, without markup; bytes of file names that are not UTF-8 become question marks."""
+    to.print(text.encode("utf-8", "replace").decode(), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(result: Any) -> None:

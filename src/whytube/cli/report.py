@@ -16,6 +16,7 @@ from whytube.cli.options import (
     console,
     errors,
     print_json,
+    print_plain,
     print_result,
     require_new,
 )
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
 
 
 def report(
-    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")],
     explanations: Annotated[
-        list[Path] | None, typer.Argument(help="Saved explanations (.json), or folders of them.")
+        list[Path] | None,
+        typer.Argument(metavar="EXPLANATION", help="Saved explanations (.json), or folders of them."),
     ] = None,
-    results: Annotated[Path | None, typer.Option(help="A results file of `whytube evaluate --out`.")] = None,
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Why A, not B?",
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A results file of `whytube evaluate --out`.")
+    ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Heading of the page.")] = "Why A, not B?",
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -44,7 +48,8 @@ def report(
     import tempfile
 
     from whytube.evaluation.results import Results
-    from whytube.report import overlay_video, write_report
+    from whytube.report import overlay_video, source_problem, write_report
+    from whytube.report.html import other_model
 
     require_new(out, overwrite=overwrite)
     saved = _saved(explanations or [])
@@ -55,13 +60,25 @@ def report(
         )
     measured = None if results is None else Results.load(results)
     with tempfile.TemporaryDirectory() as folder:
-        pairs = [
-            (explanation, overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4"))
-            for number, explanation in enumerate(saved)
-        ]
+        pairs: list[tuple[Explanation, Path | None]] = []
+        for number, explanation in enumerate(saved):
+            problem = source_problem(explanation)
+            if problem:
+                print_plain(f"{explanation.source}: {problem}", to=errors)
+            there = Path(explanation.source).exists()
+            drawn = overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4") if there else None
+            pairs.append((explanation, drawn))
         write_report(out, explanations=pairs, results=measured, title=title)
-    said = [{"source": e.source, "sentence": e.sentence} for e in saved]
-    result = {"report": str(out), "explanations": said, "results": results and str(results)}
+    left_out = other_model(measured, saved)
+    if left_out:
+        print_plain(left_out, to=errors)
+    said = [{"source": e.source, "model": e.model, "sentence": e.sentence} for e in saved]
+    result = {
+        "report": str(out),
+        "explanations": said,
+        "results": results and str(results),
+        "results_left_out": left_out or None,
+    }
     print_result(f"wrote {out}", result, as_json=as_json)
 
 

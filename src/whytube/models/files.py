@@ -6,6 +6,7 @@ file holds scores, attribute names and the table, and a fingerprint of the class
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -110,10 +111,23 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
     if len(path.parts) == 1 and path.name in shipped_names():
         path = SHIPPED / path.name
     elif len(path.parts) == 1 and not path.suffix and not path.exists():
-        raise unknown_name("model", path.name, shipped_names())
+        here = [file.parent.name for file in Path().glob("*/classifier.safetensors")]
+        raise unknown_name("model", path.name, [*shipped_names(), *here])
     if path.is_dir() and not (path / "classifier.safetensors").exists():
         raise ModelError(f"cannot use the folder {path}: expected classifier.safetensors in it, there is no such file")
+    if not path.exists():
+        raise ModelError(f"cannot read {path}: there is no such file{nearest(path)}")
     return path / "classifier.safetensors" if path.is_dir() else path
+
+
+def nearest(path: Path) -> str:
+    """Suggest what lies beside a path that does not exist, and is called nearly so."""
+    try:
+        beside = [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    return f". Did you mean {path.with_name(near[0])}?" if near else ""
 
 
 def load_saved(path_or_name: str | os.PathLike[str]) -> Explainer | VideoClassifier:

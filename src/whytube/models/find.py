@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
@@ -16,7 +17,7 @@ from whytube.checks import fail, suggestion, unknown_name
 from whytube.classifiers.base import VideoClassifier
 from whytube.errors import ArgumentError, ModelError, WhytubeError
 from whytube.explainer.explainer import Explainer
-from whytube.models.files import find_weights, load_saved, read_card, shipped_names
+from whytube.models.files import find_weights, load_saved, nearest, read_card, shipped_names
 from whytube.search.grad_cam import GradCamRegions
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def load_model(
                 f"cannot use {model}: expected FILE.py:NAME, with NAME an object or a function in the file"
             )
         found = load_saved(model)
+    named = found is not model
     if isinstance(found, VideoClassifier):
         found = GradCamRegions(found)
     if not isinstance(found, Model):
         expected = "a name, a path, an Explainer or a VideoClassifier: see whytube.wrap"
         raise fail("model", expected, f"a bare {type(found).__name__}")
+    if named:
+        found.classifier.title = Path(str(model)).name
     return found if device is None else found.to(find_device(device))
 
 
@@ -101,12 +105,12 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not path.is_file():
-        raise ModelError(f"cannot read {path}: there is no such file")
+        raise ModelError(f"cannot read {path}: there is no such file{nearest(path)}")
     sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as when Python runs it
     try:
         module = _imported(path)
         if not hasattr(module, name):
-            raise unknown_name("name in " + path.name, name, [key for key in vars(module) if not key.startswith("_")])
+            raise unknown_name("name in " + path.name, name, _givers(module))
         made = getattr(module, name)
         if not isinstance(made, Model | VideoClassifier) and callable(made):
             made = made()
@@ -122,6 +126,19 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
         expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
         raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
     return made
+
+
+def _givers(module: ModuleType) -> list[str]:
+    """Names of what may give a model: models, and the file's own functions; not what it imports, nor its classes."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(value, Model | VideoClassifier)
+            or (inspect.isfunction(value) and value.__module__ == module.__name__)
+        )
+    ]
 
 
 def _imported(path: Path) -> ModuleType:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
+from whytube.explanation import MUCH, UNEXPLAINED
 from whytube.report.font import ABOVE, CAPITAL, fitted, text_picture, text_width
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ PALETTE = (
     Colour(240, 228, 66),
     Colour(222, 94, 0),
 )
+HOT, COLD = Colour(230, 60, 20), Colour(40, 90, 230)
+"""Where masking takes the decision away from A, and where it helps A."""
+HEAT_ALPHA = 0.65
+"""How much of a pixel the strongest heat covers."""
 # Shapes are drawn this many times larger and then averaged, for smooth edges.
 FINE = 4
 
@@ -126,10 +131,20 @@ def draw_chip(picture: Image.Image, text: str, at: tuple[int, int], colour: Colo
 
 @dataclass(frozen=True)
 class Canvas:
-    """Draws one explanation on pictures of `size` (height, width), each a whole frame of the video."""
+    """Draws one explanation on pictures of `size` (height, width), each a whole frame of the video.
+
+    Only the reasons that the sentence names are drawn. Where it says that no region explains the answer, the line above
+    the picture says so, and nothing is drawn on it.
+    """
 
     explanation: Explanation
     size: tuple[int, int]
+
+    @property
+    def ranks(self) -> list[int]:
+        """Ranks of the N reasons that are drawn, among all of the explanation."""
+        telling = self.explanation.telling
+        return [rank for rank, reason in enumerate(self.explanation.reasons) if reason in telling]
 
     @property
     def text(self) -> int:
@@ -141,35 +156,42 @@ class Canvas:
         wanted = np.asarray(indices, dtype=np.int64)
         height, width = self.explanation.size
         scale = np.array([self.size[1] / width, self.size[0] / height] * 2)
-        tubes = [reason.tube for reason in self.explanation.reasons]
+        tubes = [self.explanation.reasons[rank].tube for rank in self.ranks]
         rows = [boxes_between(tube, wanted, sampled=self.explanation.frames) * scale for tube in tubes]
         return np.stack(rows) if rows else np.zeros((0, len(wanted), 4))
 
     def draw_tubes(self, picture: Image.Image, boxes: NDArray[np.float64]) -> None:
-        """Outline the boxes (N, 4) of one frame and label them with their attributes, in place.
-
-        Reasons that the classifier did not confirm get a thin line.
-        """
-        reasons, telling = self.explanation.reasons, self.explanation.telling
+        """Outline the boxes (N, 4) of one frame and label them with their attributes, in place."""
+        reasons, ranks, thickness = self.explanation.reasons, self.ranks, 1.5 * self.text
         shown = [i for i, (x1, y1, x2, y2) in enumerate(boxes.tolist()) if x2 > x1 and y2 > y1]
         for i in reversed(shown):
-            thickness = 1.5 * self.text if reasons[i] in telling else 0.75 * self.text
             # Boxes in the same place are nested, the best reason's innermost.
             inner = sum(bool(np.abs(boxes[i] - boxes[j]).max() < 2 * thickness) for j in shown if j < i)
             outward = inner * (thickness + 1) * np.array([-1, -1, 1, 1])
-            draw_box(picture, (boxes[i] + outward).tolist(), reason_colour(i), thickness=thickness)
+            draw_box(picture, (boxes[i] + outward).tolist(), reason_colour(ranks[i]), thickness=thickness)
         taken: list[tuple[int, int, int, int]] = []
         for i in shown:
-            label = fitted(reasons[i].attribute or "region", self.size[1] - 8 * self.text, self.text)
+            label = fitted(reasons[ranks[i]].attribute or "region", self.size[1] - 8 * self.text, self.text)
             taken.append(_place(boxes[i].tolist(), chip_size(label, self.text), self.size, taken))
-            draw_chip(picture, label, taken[-1][:2], reason_colour(i), scale=self.text)
+            draw_chip(picture, label, taken[-1][:2], reason_colour(ranks[i]), scale=self.text)
+
+    def draw_heat(self, picture: Image.Image, heat: NDArray[np.float32]) -> None:
+        """Tint a picture by heat (h, w), in place: red where masking takes the decision from A, blue where it helps A.
+
+        A fall of MUCH or more is the strongest tint, whatever else is in the video.
+        """
+        strength = np.clip(np.abs(heat) / MUCH, 0, 1) * HEAT_ALPHA * 255
+        for colour, there in ((HOT, heat > 0), (COLD, heat < 0)):
+            mask = Image.fromarray(np.where(there, strength, 0).round().astype(np.uint8))
+            picture.paste(colour, (0, 0), mask.resize(picture.size, Image.Resampling.BILINEAR))
 
     def framed(
         self, picture: Image.Image, *, spans: Sequence[tuple[float, float]] = (), now: float | None = None
     ) -> NDArray[np.uint8]:
         """Put "A, not B" above a picture, and below it where in the video each tube is; (H, W, 3), H even.
 
-        spans: for each reason the part of the video it covers, as fractions. now: position in the video, in [0, 1].
+        spans: for each reason that is drawn the part of the video it covers, as fractions. now: position in the video,
+        in [0, 1].
         """
         parts = [self._header(picture.width), picture]
         if spans:
@@ -178,12 +200,20 @@ class Canvas:
         return sheet[: len(sheet) // 2 * 2]
 
     def _header(self, width: int) -> Image.Image:
-        """Write the question on one line, a little larger than the labels if it fits, or else on two lines."""
+        """Write the question on one line, a little larger than the labels if it fits, or else on two lines.
+
+        A guess is called one, and a last line says so where no region explains the answer.
+        """
         margin = 4 * self.text
         a, b = (self.explanation.positive, WHITE), (self.explanation.negative, WHITE)
-        fits = [s for s in (self.text + 1, self.text) if text_width(f"{a[0]}, not {b[0]}", s) <= width - 2 * margin]
-        lines = [[a, (", not ", QUIET), b]] if fits else [[a], [("not ", QUIET), b]]
+        guess = self.explanation.guessed and self.explanation.said == self.explanation.positive
+        first = [("guess: ", QUIET), a] if guess else [a]
+        whole = "".join(text for text, _ in [*first, (", not ", QUIET), b])
+        fits = [s for s in (self.text + 1, self.text) if text_width(whole, s) <= width - 2 * margin]
+        lines = [[*first, (", not ", QUIET), b]] if fits else [first, [("not ", QUIET), b]]
         scale = fits[0] if fits else self.text
+        if not self.explanation.explained:
+            lines.append([(UNEXPLAINED, QUIET)])
         bar = Image.new("RGB", (width, (12 * len(lines) + 3) * scale), GROUND)
         for row, line in enumerate(lines):
             x, y = margin, (12 * row + 4) * scale
@@ -198,7 +228,7 @@ class Canvas:
         length = width - 2 * margin
         for row, span in enumerate(spans):
             y = (3 + 3 * row) * unit
-            for (start, end), colour in (((0, 1), TRACK), (span, reason_colour(row))):
+            for (start, end), colour in (((0, 1), TRACK), (span, reason_colour(self.ranks[row]))):
                 fill_box(bar, (margin + start * length, y, margin + end * length, y + 2 * unit), colour, radius=unit)
         if now is not None:
             x = margin + now * length

@@ -1,5 +1,6 @@
-"""Boxes through time: Tube, areas and overlap, boxes of grid cells, masking."""
+"""Boxes through time: Tube, areas and overlap, boxes of grid cells, masking, export."""
 
+from whytube.tubes.export import coco, detections
 from whytube.tubes.masking import FILLS, box_masks, erase, erase_boxes, tube_mask
 from whytube.tubes.tube import Tube, box_areas, cell_boxes, enclosing_tube, random_tube, region_iou, tube_iou
 
@@ -9,6 +10,8 @@ __all__ = [
     "box_areas",
     "box_masks",
     "cell_boxes",
+    "coco",
+    "detections",
     "enclosing_tube",
     "erase",
     "erase_boxes",

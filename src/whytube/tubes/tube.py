@@ -15,6 +15,7 @@ from numpy.typing import NDArray  # noqa: TC002 - `build` reads the annotations 
 
 from whytube.checks import fail
 from whytube.documents import build
+from whytube.tubes.export import detections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +100,10 @@ class Tube:
             there = self.frames[place] == wanted
             boxes[there] = self.boxes[place[there]]
         return boxes
+
+    def to_detections(self) -> Any:
+        """Return all boxes as one `supervision.Detections`, their frames under `data["frame"]`; needs supervision."""
+        return detections(self.boxes, [0] * len(self), data={"frame": self.frames.tolist()})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON: boxes rounded to 1/100 pixel, times to the microsecond."""
