@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from whytube.models import load_model
 from whytube.search.verify import ask, masked_logits
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
-from whytube.video import Clip, read_clip
+from whytube.video import MAX_PIXELS, Clip, read_clip
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +39,7 @@ def explain(
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> Explanation:
     """Explain why a video was classified as `why`, not as `why_not`.
 
@@ -54,11 +55,13 @@ def explain(
         fills: what masked regions are filled with: "mean", "blur", "freeze", "zero".
         sampling: how frames are taken from a file, see `read_clip`.
         salvage: use what decodes of a damaged file.
+        max_pixels: refuse a video whose frames have more pixels, see `read_clip`.
 
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
-    return _explanations(video, model, why, [why_not], k=k, fills=fills, sampling=sampling, salvage=salvage)[0]
+    reading = {"sampling": sampling, "salvage": salvage, "max_pixels": max_pixels}
+    return _explanations(video, model, why, [why_not], k=k, fills=fills, reading=reading)[0]
 
 
 def explain_all(
@@ -70,12 +73,14 @@ def explain_all(
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> tuple[Explanation, ...]:
     """Explain why a video was classified as A, not as each of the other classes, the most probable first.
 
     As `explain` does for one, with the same arguments; the video is read and classified once for all.
     """
-    return _explanations(video, model, why, None, k=k, fills=fills, sampling=sampling, salvage=salvage)
+    reading = {"sampling": sampling, "salvage": salvage, "max_pixels": max_pixels}
+    return _explanations(video, model, why, None, k=k, fills=fills, reading=reading)
 
 
 def _explanations(
@@ -86,10 +91,12 @@ def _explanations(
     *,
     k: int,
     fills: Sequence[str],
-    sampling: str,
-    salvage: bool,
+    reading: dict[str, Any],
 ) -> tuple[Explanation, ...]:
-    """Explain against the one class in `why_not` (None: the most probable), or against every other."""
+    """Explain against the one class in `why_not` (None: the most probable), or against every other.
+
+    reading: what `read_clip` is told beside the frames and size of the classifier.
+    """
     check_int(k, "k", 1)
     for fill in fills:
         check_choice(fill, "fills", FILLS)
@@ -105,7 +112,7 @@ def _explanations(
     if isinstance(video, Clip):
         clip = video
     else:
-        clip = read_clip(video, frames=classifier.frames, size=classifier.size, sampling=sampling, salvage=salvage)
+        clip = read_clip(video, frames=classifier.frames, size=classifier.size, **reading)
     done("read video")
     question = ask(classifier, clip.frames[None].to(explainer.device), negatives=len(classifier.classes) - 1)
     question = _named(question, classifier, why, why_not)
@@ -130,7 +137,7 @@ def _explanations(
             negative=classifier.classes[negative],
             probabilities=dict(zip(classifier.classes, chances, strict=True)),
             reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n),
-            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": sampling},
+            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading["sampling"]},
             versions=versions(),
             timings=seconds,
         )

@@ -57,7 +57,7 @@ def make_folder(path: str | os.PathLike[str], *, error: type[WhytubeError] = Why
 def write_whole(path: str | os.PathLike[str], text: str, *, error: type[WhytubeError] = WhytubeError) -> Path:
     """Write a text file in UTF-8; an existing one is replaced once the new one is whole."""
     with whole_file(path, error=error) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")  # a file's name need not be UTF-8
     return Path(path)
 
 

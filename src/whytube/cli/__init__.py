@@ -13,16 +13,17 @@ Commands import torch and the library inside their functions, so that --help ans
 
 from __future__ import annotations
 
+import io
 import re
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import whytube
 from whytube.cli import data, explain, learn, models, report
 from whytube.cli.options import errors
-from whytube.errors import WhytubeError
+from whytube.errors import WhytubeError, printable
 
 app = typer.Typer(
     name="whytube",
@@ -43,12 +44,23 @@ app.add_typer(models.app, name="models")
 
 def main() -> None:
     """Run the command line; a wrong input ends with its message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):  # a file's name need not be UTF-8
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except WhytubeError as error:
-        errors.print("[bold red]error:[/] ", end="")
-        errors.print(_with_options(str(error), sys.argv[1:]), markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{printable(error.filename)}: {error.strerror}. Give another name or place")
+
+
+def _fail(message: str) -> NoReturn:
+    errors.print("[bold red]error:[/] ", end="")
+    errors.print(_with_options(message, sys.argv[1:]), markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 def _with_options(message: str, words: list[str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new
+from whytube.cli.options import Device, Json, MaxPixels, Model, Overwrite, console, errors, require_new
 from whytube.errors import ArgumentError
 from whytube.files import make_folder
 
@@ -38,6 +38,7 @@ def explain(
     save: Annotated[Path | None, typer.Option(help="Also save the explanation to this file.")] = None,
     overlay: Annotated[Path | None, typer.Option(help="Also write the video with its tubes drawn (.mp4).")] = None,
     salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
+    max_pixels: MaxPixels = 1 << 26,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went, on stderr.")] = False,
     overwrite: Overwrite = False,
     device: Device = "auto",
@@ -71,16 +72,18 @@ def explain(
     explainer = load_model(model, device=device)
     loaded = time.perf_counter()
     if every:
-        explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
+        explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage, max_pixels=max_pixels)
     else:
-        explanations = (explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),)
+        explanations = (
+            explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage, max_pixels=max_pixels),
+        )
     explained = time.perf_counter()
     if save is not None:
         explanations[0].save(save, overwrite=overwrite)
     if overlay is not None:
         from whytube.report import overlay_video
 
-        overlay_video(video, explanations[0], overlay)
+        overlay_video(video, explanations[0], overlay, salvage=salvage, max_pixels=max_pixels)
     _print(explanations, every=every, as_json=as_json)
     if profile:
         stages = {"import": imported - began, **explanations[0].timings}

@@ -31,6 +31,7 @@ Model = Annotated[
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout, and nothing else there.")]
+MaxPixels = Annotated[int, typer.Option(help="Refuse videos whose frames have more pixels, as they take much memory.")]
 
 console = Console()
 errors = Console(stderr=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from whytube import checks
-from whytube.errors import DataError
+from whytube.errors import DataError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class Problem:
         return self.level, PARTICULARS.sub("...", self.message).split(". ")[0]
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.level}: {self.message}"
+        return printable(f"{self.place}: {self.level}: {self.message}")
 
 
 def grouped(problems: Iterable[Problem]) -> list[str]:
@@ -87,10 +87,10 @@ class Problems:
         errors = [problem for problem in self.found if problem.level == "error"]
         if not errors:
             return
-        message = "\n".join([f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:5])])
+        lines = [f"{what} cannot be used:", *(f"  {problem}" for problem in errors[:5])]
         if len(errors) > 5:
-            message += f"\n  ... and {len(errors) - 5} more; `whytube data check` lists them all"
-        raise DataError(message)
+            lines.append(f"  ... and {len(errors) - 5} more; `whytube data check` lists them all")
+        raise DataError(*lines)
 
     def _shown(self, file: Path) -> str:
         return (file.relative_to(self.folder) if file.is_relative_to(self.folder) else file).as_posix()

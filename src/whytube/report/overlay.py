@@ -11,7 +11,7 @@ from PIL import Image
 
 from whytube.checks import check_tensor, fail, shape_of
 from whytube.report.draw import GROUND, Canvas, chip_size, draw_chip
-from whytube.video import Clip, iter_windows, probe, write_video
+from whytube.video import MAX_PIXELS, Clip, iter_windows, probe, write_video
 from whytube.video.encode import rgb_arrays
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def overlay_video(
     scale: float | None = None,
     slow: float = 1.0,
     crf: int = 21,
+    salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> Path:
     """Write an H.264 mp4 of a video with the explanation's tubes and attributes drawn on it.
 
@@ -56,22 +58,33 @@ def overlay_video(
         was explained, or its frames (3, T, H, W) in [0, 1].
     scale: size of the pictures over that of the video's frames; None enlarges small frames and shrinks huge ones.
     slow: how many times slower than the original to play. crf: quality as in `write_video`.
+    salvage, max_pixels: how a file is read, as in `read_clip`. A few of its frames are in memory at a time.
     """
-    shown = overlay_frames(video, explanation, scale=scale)
+    shown = overlay_frames(video, explanation, scale=scale, salvage=salvage, max_pixels=max_pixels)
     if not slow > 0:
         raise fail("slow", "a factor above 0", slow)
     return write_video(path, shown, shown.fps / slow, crf=crf)
 
 
 def overlay_frames(
-    video: Clip | torch.Tensor | str | os.PathLike[str], explanation: Explanation, *, scale: float | None = None
+    video: Clip | torch.Tensor | str | os.PathLike[str],
+    explanation: Explanation,
+    *,
+    scale: float | None = None,
+    salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> Overlay:
     """Draw an explanation on the frames of a video or clip, as `overlay_video` does; yields (H, W, 3) uint8."""
     canvas = Canvas(explanation, picture_size(explanation.size, scale))
     if isinstance(video, (str, os.PathLike)):
-        info = probe(video)
+        info = probe(video, salvage=salvage, max_pixels=max_pixels)
         indices = np.arange(info.frames)
-        return Overlay(lambda: _drawn(canvas, indices, _read(video, canvas.size)), info.fps)
+
+        def read() -> Iterator[Image.Image]:
+            for window in iter_windows(video, frames=1, size=canvas.size, salvage=salvage, max_pixels=max_pixels):
+                yield from _resized(window.frames, canvas.size)
+
+        return Overlay(lambda: _drawn(canvas, indices, read()), info.fps)
     frames, indices = _sampled(video, explanation)
     return Overlay(lambda: _drawn(canvas, indices, _resized(frames, canvas.size)), _clip_rate(explanation))
 
@@ -131,11 +144,6 @@ def _resized(frames: torch.Tensor, size: tuple[int, int]) -> Iterator[Image.Imag
     """Pictures of frames (3, T, H, W) in [0, 1], at another size."""
     for pixels in rgb_arrays(frames):
         yield Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], Image.Resampling.BICUBIC)
-
-
-def _read(path: str | os.PathLike[str], size: tuple[int, int]) -> Iterator[Image.Image]:
-    for window in iter_windows(path, frames=1, size=size):
-        yield from _resized(window.frames, size)
 
 
 def _clip_rate(explanation: Explanation) -> float:
