@@ -185,8 +185,11 @@ class Sheet:
 
 def write_rows(path: Path, rows: Iterable[Iterable[str | int]]) -> None:
     """Write a CSV file in UTF-8; the first row is its header."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    except UnicodeEncodeError as error:
+        raise DataError(f"cannot write {path.name}: a name in it is not UTF-8: {error.object}. Rename it") from None
 
 
 def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:

@@ -175,8 +175,8 @@ class ContainerSource:
 
     @property
     def _most(self) -> int:
-        """Pixels that a decoder may make; it rounds sizes up."""
-        return self.max_pixels + self.max_pixels // 4 + 4096
+        """Pixels that a decoder may ask memory for; it rounds sizes up and adds edges."""
+        return self.max_pixels + self.max_pixels // 4 + (1 << 18)
 
     def _check_pixels(self, stream: VideoStream) -> None:
         """Refuse large frames before one is decoded."""
