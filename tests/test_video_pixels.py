@@ -16,7 +16,7 @@ NOISE = np.random.default_rng(0).integers(0, 256, (400, 400, 3), dtype=np.uint8)
 
 
 def stored(height, width, pixel_format, pixels=NOISE):
-    """A picture as a decoder gives it."""
+    """Make a picture as a decoder gives it."""
     part = np.ascontiguousarray(pixels[:height, :width])
     return av.VideoFrame.from_ndarray(part, format="rgb24").reformat(format=pixel_format)
 
@@ -75,7 +75,9 @@ class TestPixelAspect:
         clip = read_clip(path, frames=2)
         assert probe(path).size == clip.size == tuple(clip.frames.shape[2:]) == (48, 93)
         assert next(iter_windows(path, frames=2, size=(20, 20))).size == (48, 93)
-        assert clip.frames[:, 0, 5, 25].mul(255).tolist() == pytest.approx([220, 20, 20], abs=12), "beyond a third of 64"
+        assert clip.frames[:, 0, 5, 25].mul(255).tolist() == pytest.approx([220, 20, 20], abs=12), (
+            "beyond a third of 64"
+        )
 
     def test_narrow_pixels(self, tmp_path):
         assert probe(make_video(tmp_path / "a.mp4", 2, aspect=(8, 9))).size == (48, 57)

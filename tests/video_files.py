@@ -43,11 +43,12 @@ def make_video(
     pixel_format=None,
     title=None,
     aspect=None,
+    sound=None,
     **options,
 ):
     """Encode `count` pictures; pts in units of 1/rate, rotation as keywords of PyAV's set_display_rotation.
 
-    aspect: width and height of a pixel.
+    aspect: width and height of a pixel. sound: seconds of silence beside them.
     """
     with av.open(str(path), "w", format=container, options=options) as out:
         if title is not None:
@@ -65,17 +66,28 @@ def make_video(
             stream.codec_context.sample_aspect_ratio = Fraction(*aspect)
         if rotation is not None:
             stream.set_display_rotation(**rotation)
+        voice = out.add_stream("libopus", rate=48000) if sound is not None else None
         for index in range(count):
             frame = av.VideoFrame.from_ndarray(picture(index, height, width), format="rgb24")
             frame.pts = index if pts is None else pts[index]
             frame.time_base = Fraction(1, rate)
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
+        if voice is not None:
+            _add_silence(out, voice, sound)
     return Path(path)
 
 
+def _add_silence(out, stream, seconds):
+    for start in range(0, int(48000 * seconds), 960):
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 2 * 960), dtype=np.int16), format="s16", layout="stereo")
+        frame.sample_rate, frame.pts = 48000, start
+        out.mux(stream.encode(frame))
+    out.mux(stream.encode(None))
+
+
 def make_gif(path, width, height, count=20):
-    """A few bytes that announce pictures of any size; one pixel of each is drawn."""
+    """Write a few bytes that announce pictures of any size; one pixel of each is drawn."""
     data = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])
     shown = b"\x21\xf9\x04\x00\x05\x00\x00\x00\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00"
     path.write_bytes(data + count * shown + b"\x3b")
