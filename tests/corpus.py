@@ -119,12 +119,13 @@ def _fork(function, folder):
     try:
         for number, stream in ((1, "out"), (2, "err")):
             os.dup2(os.open(Path(folder, stream), os.O_CREAT | os.O_WRONLY, 0o600), number)
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
         resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
         function()
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # noqa: BLE001 - a child must not go on as its parent
+    except BaseException:  # a child must not go on as its parent
         traceback.print_exc()
     finally:
         sys.stdout.flush()

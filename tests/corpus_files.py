@@ -67,7 +67,7 @@ def odd_video(place, rng):
         settings["aspect"] = tuple(rng.integers(1, 20, 2).tolist())
     if ending in (".mkv", ".webm") and rng.random() < 0.4:
         settings["sound"] = float(rng.random() * 3)
-    settings["gop"] = int(rng.integers(1, 20))
+    settings |= {"gop": int(rng.integers(1, 20)), "fflags": "+bitexact"}
     path = place / f"video{ending}"
     return make_video(
         path, count, height=height, width=width, codec=codec, rate=int(rng.choice([24, 25, 30])), **settings
