@@ -53,9 +53,9 @@ def odd_video(place, rng):
     """Make a whole video of a random size, format, length, rate, turn, pixel shape and container."""
     ending = str(rng.choice(list(CODECS)))
     codec = str(rng.choice(CODECS[ending]))
-    count = int(rng.integers(1, 40))
+    count = int(rng.integers(1, 25))
     even = codec != "libx264"
-    height, width = (int(n) + (int(n) % 2 if even else 0) for n in rng.integers(16, 400, 2))
+    height, width = (int(n) + (int(n) % 2 if even else 0) for n in rng.integers(16, 260, 2))
     settings = {"pixel_format": str(rng.choice(FORMATS[codec]))} if codec in FORMATS else {}
     if settings.get("pixel_format") not in (None, "yuv444p", "gray"):
         height, width = height + height % 2, width + width % 2
