@@ -57,7 +57,7 @@ def _decode_bare(path: str | os.PathLike[str], *, rgb: bool) -> None:
     """Decode with PyAV alone; `rgb` also converts every frame to an RGB array."""
     import av
 
-    with av.open(str(path)) as container:
+    with av.open(str(path), metadata_errors="replace") as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         for picture in container.decode(stream):

@@ -81,6 +81,37 @@ class TestDamage:
             with pytest.raises(VideoError, match="not a video that can be read"):
                 read_clip(path, salvage=salvage)
 
+    def test_a_webm_that_ends_before_it_said(self, tmp_path):
+        path = self.cut(make_video(tmp_path / "cut.webm", 50, codec="libvpx"), 0.45)
+        with pytest.raises(VideoError, match=r"it announces 2\.00 s and ends after 0\.\d+ s.*`salvage=True`"):
+            read_clip(path)
+        assert 0 < probe(path, salvage=True).frames < 40
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"pts": [0, 1, 2, 3, 4, 100, 101, 400]},
+            {"pts": [0, 1, 2, 3, 4, 5, 6, 150]},
+            {"pts": range(50, 58)},
+            {"live": "1"},
+            {"sound": 3.0},
+        ],
+    )
+    @pytest.mark.parametrize(("suffix", "codec"), [(".webm", "libvpx"), (".mkv", "libx264")])
+    def test_a_whole_one_is_not_refused(self, tmp_path, suffix, codec, settings):
+        assert probe(make_video(tmp_path / f"whole{suffix}", 8, codec=codec, **settings)).frames == 8
+
+    def test_salvage_is_not_advised_where_nothing_decodes(self, tmp_path):
+        path = make_video(tmp_path / "zeros.mkv", 10)
+        data = path.read_bytes()
+        first = data.index(b"\x1f\x43\xb6\x75") + 40
+        path.write_bytes(data[:first] + bytes(len(data) - first))
+        with pytest.raises(VideoError) as caught:
+            read_clip(path)
+        assert "`salvage" not in str(caught.value)
+        with pytest.raises(VideoError):
+            read_clip(path, salvage=True)
+
     def test_overwritten_in_the_middle(self, tmp_path):
         path = make_video(tmp_path / "hit.mkv", 60, codec="libx264", gop=10)
         data = bytearray(path.read_bytes())

@@ -57,8 +57,13 @@ class TestFolder:
     def test_a_cut_off_jpeg(self, tmp_path):
         data = encode_image(picture(0), "mjpeg")
         (tmp_path / "0.jpg").write_bytes(data[:-30])
-        with pytest.raises(VideoError, match="cut off"):
+        with pytest.raises(VideoError, match="cut off") as caught:
             read_clip(tmp_path)
+        assert "`salvage" not in str(caught.value), "there is nothing else"
+        (tmp_path / "1.jpg").write_bytes(data)
+        with pytest.raises(VideoError, match=r"cut off.*or pass `salvage=True` to leave such frames out"):
+            read_clip(tmp_path)
+        (tmp_path / "1.jpg").unlink()
         with pytest.raises(VideoError, match="zero frames"):
             read_clip(tmp_path, salvage=True)
 

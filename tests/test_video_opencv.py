@@ -62,8 +62,8 @@ def test_an_explanation_knows_the_rate_and_length_of_its_file(video, monkeypatch
 def test_what_is_no_video_is_refused(tmp_path):
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(VideoError, match="not a video that OpenCV can read"):
-        opencv.read_clip(tmp_path / "text.mp4", frames=4, size=None, sampling="uniform", stride=1)
+        opencv.read_clip(tmp_path / "text.mp4", frames=4, size=None)
     with pytest.raises(VideoError, match="not a video that OpenCV can read"):
         opencv.probe(tmp_path / "text.mp4")
     with pytest.raises(VideoError, match="only video files are read"):
-        opencv.read_clip(tmp_path, frames=4, size=None, sampling="uniform", stride=1)
+        opencv.read_clip(tmp_path, frames=4, size=None)

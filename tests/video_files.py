@@ -40,28 +40,58 @@ def make_video(
     gop=12,
     rate=25,
     container=None,
+    pixel_format=None,
+    title=None,
+    aspect=None,
+    sound=None,
     **options,
 ):
-    """Encode `count` pictures; pts in units of 1/rate, rotation as keywords of PyAV's set_display_rotation."""
+    """Encode `count` pictures; pts in units of 1/rate, rotation as keywords of PyAV's set_display_rotation.
+
+    aspect: width and height of a pixel. sound: seconds of silence beside them.
+    """
     with av.open(str(path), "w", format=container, options=options) as out:
+        if title is not None:
+            out.metadata["title"] = title
         stream = out.add_stream(codec, rate=rate)
         stream.width, stream.height = width, height
-        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv444p" if codec == "libx264" else "yuv420p"
+        stream.pix_fmt = pixel_format or {"mjpeg": "yuvj420p", "libx264": "yuv444p"}.get(codec, "yuv420p")
         stream.gop_size = gop
         if codec == "libx264":
             stream.options = {"crf": "10", "preset": "ultrafast", "bf": "2"}
         else:
             stream.bit_rate = 4_000_000
         stream.codec_context.time_base = Fraction(1, rate)
+        if aspect is not None:
+            stream.codec_context.sample_aspect_ratio = Fraction(*aspect)
         if rotation is not None:
             stream.set_display_rotation(**rotation)
+        voice = out.add_stream("libopus", rate=48000) if sound is not None else None
         for index in range(count):
             frame = av.VideoFrame.from_ndarray(picture(index, height, width), format="rgb24")
             frame.pts = index if pts is None else pts[index]
             frame.time_base = Fraction(1, rate)
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
+        if voice is not None:
+            _add_silence(out, voice, sound)
     return Path(path)
+
+
+def _add_silence(out, stream, seconds):
+    for start in range(0, int(48000 * seconds), 960):
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 2 * 960), dtype=np.int16), format="s16", layout="stereo")
+        frame.sample_rate, frame.pts = 48000, start
+        out.mux(stream.encode(frame))
+    out.mux(stream.encode(None))
+
+
+def make_gif(path, width, height, count=20):
+    """Write a few bytes that announce pictures of any size; one pixel of each is drawn."""
+    data = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])
+    shown = b"\x21\xf9\x04\x00\x05\x00\x00\x00\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00"
+    path.write_bytes(data + count * shown + b"\x3b")
+    return path
 
 
 def make_audio(path):

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from whytube.search.grad_cam import contrastive_maps
 from whytube.search.verify import ask, masked_logits
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
-from whytube.video import Clip, clip_of_array, read_clip
+from whytube.video import MAX_PIXELS, Clip, clip_of_array, read_clip
 from whytube.video.frames import FRAME_SUFFIXES
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def explain(
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
     fps: float | None = None,
     size: tuple[int, int] | None = None,
 ) -> Explanation:
@@ -66,13 +67,14 @@ def explain(
         fills: what masked regions are filled with: "mean", "blur", "freeze", "zero".
         sampling: how frames are taken from a file, see `read_clip`.
         salvage: use what decodes of a damaged file.
+        max_pixels: refuse a video whose frames have more pixels, see `read_clip`.
         fps: rate of an array's frames; without it there are no times.
         size: (height, width) of the video that an array was made from, in whose pixels boxes are; by default its own.
 
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
-    reading = _Reading(sampling, salvage, fps, size)
+    reading = _Reading(sampling, salvage, max_pixels, fps, size)
     return _explanations(video, model, why, [why_not], k=k, fills=fills, reading=reading)[0]
 
 
@@ -85,6 +87,7 @@ def explain_all(
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
     fps: float | None = None,
     size: tuple[int, int] | None = None,
 ) -> tuple[Explanation, ...]:
@@ -92,7 +95,8 @@ def explain_all(
 
     As `explain` does for one, with the same arguments; the video is read and classified once for all.
     """
-    return _explanations(video, model, why, None, k=k, fills=fills, reading=_Reading(sampling, salvage, fps, size))
+    reading = _Reading(sampling, salvage, max_pixels, fps, size)
+    return _explanations(video, model, why, None, k=k, fills=fills, reading=reading)
 
 
 def classify(
@@ -102,16 +106,17 @@ def classify(
     top: int | None = 5,
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> dict[str, float]:
     """Say the `top` most probable classes of a video with their probabilities, the likeliest first; None: all.
 
-    video, model, sampling, salvage: as in `explain`.
+    video, model, sampling, salvage, max_pixels: as in `explain`.
 
     >>> classify("clip.mp4", top=2)  # doctest: +SKIP
     {'quickstep': 0.994, 'charleston': 0.002}
     """
     classifier = load_model(model).classifier
-    clip = _Reading(sampling, salvage).clip(video, classifier)
+    clip = _Reading(sampling, salvage, max_pixels).clip(video, classifier)
     question = ask(classifier, clip.frames[None].to(classifier.device))
     chances = question.features.logits[0].softmax(0)
     count = len(chances) if top is None else min(check_int(top, "top", 1), len(chances))
@@ -127,6 +132,7 @@ def contrastive_map(
     why_not: str | None = None,
     sampling: str = "uniform",
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> NDArray[np.float32]:
     """Where the network's features speak for A rather than B: Grad-CAM of logit A minus logit B, (T, H, W).
 
@@ -134,7 +140,7 @@ def contrastive_map(
     `Explanation.heat`, a map is not checked by masking anything. The arguments are those of `explain`.
     """
     classifier = load_model(model).classifier
-    clip = _Reading(sampling, salvage).clip(video, classifier)
+    clip = _Reading(sampling, salvage, max_pixels).clip(video, classifier)
     question = ask(classifier, clip.frames[None].to(classifier.device), negatives=len(classifier.classes) - 1)
     question = _named(question, classifier, why, [why_not])
     maps = contrastive_maps(classifier, question.clips, question.positive, question.negative)
@@ -160,6 +166,7 @@ class _Reading:
 
     sampling: str = "uniform"
     salvage: bool = False
+    max_pixels: int = MAX_PIXELS
     fps: float | None = None
     size: tuple[int, int] | None = None
 
@@ -174,7 +181,17 @@ class _Reading:
             raise ArgumentError("`fps` and `size` are for arrays and tensors: a file or a Clip says its own")
         if isinstance(video, Clip):
             return video
-        return read_clip(video, frames=frames, size=size, sampling=self.sampling, salvage=self.salvage)
+        how = {"sampling": self.sampling, **self.kept}
+        return read_clip(video, frames=frames, size=size, **how)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What an explanation tells of it, so that what draws on the file reads it in the same way."""
+        told = {
+            "salvage": self.salvage or None,
+            "max_pixels": self.max_pixels if self.max_pixels != MAX_PIXELS else None,
+        }
+        return {name: value for name, value in told.items() if value is not None}
 
 
 def _explanations(
@@ -215,7 +232,6 @@ def _explanations(
     done("verify")
     chances = question.features.logits[0].softmax(0).tolist()
     source, content = _identity(video, clip)
-    kept = {"salvage": True} if reading.salvage else {}  # what draws on the file reads it in the same way
     weights = model_hash(classifier)
     done("hash")
     return tuple(
@@ -230,7 +246,7 @@ def _explanations(
             negative=classifier.classes[negative],
             probabilities=dict(zip(classifier.classes, chances, strict=True)),
             reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n, timed=timed),
-            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading.sampling, **kept},
+            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading.sampling, **reading.kept},
             versions=versions(),
             timings=seconds,
             video_hash=content,

@@ -16,16 +16,17 @@ Commands import torch and the library inside their functions, so that --help ans
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import whytube
 from whytube.cli import classify, data, explain, learn, models, report
 from whytube.cli.options import Plain, errors
-from whytube.errors import WhytubeError
+from whytube.errors import WhytubeError, printable
 
 app = typer.Typer(
     name="whytube",
@@ -47,6 +48,9 @@ app.add_typer(models.app, name="models")
 
 def main() -> None:
     """Run the command line; a wrong input, or an output that cannot be written, ends with a line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):  # a file's name need not be UTF-8
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None and "--json" in sys.argv:
         _fail("cannot print the result: standard output is closed")
     try:
@@ -54,10 +58,10 @@ def main() -> None:
     except WhytubeError as error:
         _fail(_with_options(str(error), sys.argv[1:]))
     except OSError as error:  # the system refuses: a full disk, missing rights, a name that is too long
-        _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part is not None))
+        _fail(": ".join(printable(part) for part in (error.filename, error.strerror or error) if part is not None))
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be full or closed, too
         errors.print("[bold red]error:[/] ", end="")
         errors.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from whytube.checks import check_int
-from whytube.cli.options import Device, Json, Model, print_json, print_plain
+from whytube.cli.options import Device, Json, MaxPixels, Model, print_json, print_plain
 from whytube.errors import WhytubeError
 
 
@@ -20,6 +20,7 @@ def classify(
     model: Model = "demo",
     top: Annotated[int, typer.Option(metavar="N", help="How many classes.")] = 5,
     salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
+    max_pixels: MaxPixels = 1 << 26,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
@@ -38,7 +39,9 @@ def classify(
     known = load_model(model, device=device)
     failed: dict[Path, WhytubeError] = {}
     plain: list[dict[str, Any]] = []
-    work = each("classifying", found, lambda video: probabilities(video, known, top=top, salvage=salvage))
+    work = each(
+        "classifying", found, lambda video: probabilities(video, known, top=top, salvage=salvage, max_pixels=max_pixels)
+    )
     for video, said in work:
         row: dict[str, Any] = {"source": str(video.absolute()), "model": known.classifier.title}
         if isinstance(said, WhytubeError):

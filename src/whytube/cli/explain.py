@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from whytube.cli.options import Device, Json, Model, Overwrite, console, errors, require_new, write_json
+from whytube.cli.options import Device, Json, MaxPixels, Model, Overwrite, console, errors, require_new, write_json
 from whytube.errors import ArgumentError
 from whytube.files import make_folder
 
@@ -67,6 +67,7 @@ def explain(
         Path | None, typer.Option(metavar="DIR", help="For several videos: a folder with a JSON file for each.")
     ] = None,
     salvage: Annotated[bool, typer.Option("--salvage", help="Use what decodes of a damaged file.")] = False,
+    max_pixels: MaxPixels = 1 << 26,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went, on stderr.")] = False,
     overwrite: Overwrite = False,
     device: Device = "auto",
@@ -102,6 +103,7 @@ def explain(
     _keep_freed_memory()
     explainer = load_model(model, device=device)
     loaded = time.perf_counter()
+    how: dict[str, Any] = {"k": k, "salvage": salvage, "max_pixels": max_pixels}
     if several:
         from whytube.cli.many import Asked, explain_many, find_videos
         from whytube.explaining import model_hash
@@ -110,7 +112,7 @@ def explain(
         a, b = (None if name is None else names[explainer.classifier.class_index(name)] for name in (why, why_not))
         explain_many(
             find_videos(videos),
-            lambda video: explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),
+            lambda video: explain_one(video, explainer, why=why, why_not=why_not, **how),
             lambda video, explanation, path: _draw_beside(
                 video, explanation, path, explainer, overlay, sheet, style=style, overwrite=overwrite
             ),
@@ -122,9 +124,9 @@ def explain(
         return
     video = videos[0]
     if every:
-        explanations = explain_all(video, explainer, why=why, k=k, salvage=salvage)
+        explanations = explain_all(video, explainer, why=why, **how)
     else:
-        explanations = (explain_one(video, explainer, why=why, why_not=why_not, k=k, salvage=salvage),)
+        explanations = (explain_one(video, explainer, why=why, why_not=why_not, **how),)
     explained = time.perf_counter()
     if save is not None:
         explanations[0].save(save, overwrite=overwrite)
@@ -205,13 +207,13 @@ def _draw(
     """Write the pictures of an explanation that were asked for."""
     from whytube.explaining import contrastive_map
     from whytube.explanation import MUCH
-    from whytube.report import contact_sheet, overlay_video
+    from whytube.report import contact_sheet, overlay_video, read_as
     from whytube.video import write_png
 
     heat = None
     if style == "grad-cam":
         asked = {"why": explanation.positive, "why_not": explanation.negative}
-        heat = MUCH * contrastive_map(video, explainer, **asked, salvage="salvage" in explanation.settings)
+        heat = MUCH * contrastive_map(video, explainer, **asked, **read_as(explanation))
     drawn = "heat" if style == "heat" else "boxes"
     if overlay is not None:
         overlay_video(video, explanation, overlay, style=drawn, heat=heat)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from whytube import checks
-from whytube.errors import DataError
+from whytube.errors import DataError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ class Problem:
         return self.level, PARTICULARS.sub("...", self.message).split(". ")[0].split(" (")[0]
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.level}: {self.message}"
+        return printable(f"{self.place}: {self.level}: {self.message}")
 
 
 def grouped(problems: Iterable[Problem]) -> list[str]:
@@ -91,12 +91,12 @@ class Problems:
         if not errors:
             return
         lines = grouped(errors)
-        message = "\n".join([f"{what} cannot be used:", *(f"  {line}" for line in lines[:5])])
+        message = [f"{what} cannot be used:", *(f"  {line}" for line in lines[:5])]
         if len(lines) > 5:
-            message += f"\n  ... and {len(lines) - 5} more kinds"
+            message.append(f"  ... and {len(lines) - 5} more kinds")
         if len(errors) > len(lines[:5]):
-            message += f"\n  {len(errors)} errors in all; `whytube data check --json` lists them"
-        raise DataError(message)
+            message.append(f"  {len(errors)} errors in all; `whytube data check --json` lists them")
+        raise DataError(*message)
 
     def _shown(self, file: Path) -> str:
         return (file.relative_to(self.folder) if file.is_relative_to(self.folder) else file).as_posix()
@@ -191,8 +191,11 @@ class Sheet:
 
 def write_rows(path: Path, rows: Iterable[Iterable[str | int]]) -> None:
     """Write a CSV file in UTF-8; the first row is its header."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    except UnicodeEncodeError as error:
+        raise DataError(f"cannot write {path.name}: a name in it is not UTF-8: {error.object}. Rename it") from None
 
 
 def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:

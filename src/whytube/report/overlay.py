@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -113,12 +113,12 @@ def overlay_frames(
     canvas = Canvas(explanation, picture_size(explanation.size, scale))
     hot = _heat(explanation, check_choice(style, "style", STYLES), heat)
     if isinstance(video, (str, os.PathLike)):
-        salvage = _salvaged(explanation)
-        info = probe(video, salvage=salvage)
+        reading = read_as(explanation)
+        info = probe(video, **reading)
         indices, rate = np.arange(info.frames), info.fps
         still = _still(explanation, indices)
         return Overlay(
-            lambda: _drawn(canvas, indices, _read(video, canvas.size, salvage=salvage), hot), rate, info.frames, still
+            lambda: _drawn(canvas, indices, _read(video, canvas.size, reading), hot), rate, info.frames, still
         )
     frames, indices = _sampled(video, explanation)
     rate, still = _clip_rate(explanation), _still(explanation, indices)
@@ -160,8 +160,8 @@ def contact_sheet(
 def sampled_clip(video: str | os.PathLike[str], explanation: Explanation) -> Clip:
     """Read the frames of a file that were explained, in its own size; refuse a file that has others."""
     sampling = str(explanation.settings.get("sampling", "uniform"))
-    shown, salvage = picture_size(explanation.size, None), _salvaged(explanation)
-    clip = read_clip(video, frames=len(explanation.frames), size=shown, sampling=sampling, salvage=salvage)
+    shown, reading = picture_size(explanation.size, None), read_as(explanation)
+    clip = read_clip(video, frames=len(explanation.frames), size=shown, sampling=sampling, **reading)
     if tuple(clip.indices.tolist()) != explanation.frames:
         raise fail("video", "the file that was explained", f"{video} with other frames. Explain it again")
     return clip
@@ -178,9 +178,9 @@ def picture_size(size: tuple[int, int], scale: float | None) -> tuple[int, int]:
     return max(2, round(height * scale / 2) * 2), max(2, round(width * scale / 2) * 2)
 
 
-def _salvaged(explanation: Explanation) -> bool:
-    """Whether the file was damaged, and what decodes of it was explained."""
-    return bool(explanation.settings.get("salvage"))
+def read_as(explanation: Explanation) -> dict[str, Any]:
+    """How the file was read that was explained: what `read_clip` was told beside its frames and size."""
+    return {name: explanation.settings[name] for name in ("salvage", "max_pixels") if name in explanation.settings}
 
 
 def _heat(explanation: Explanation, style: str, heat: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
@@ -250,8 +250,8 @@ def _resized(frames: torch.Tensor, size: tuple[int, int]) -> Iterator[Image.Imag
         yield Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], Image.Resampling.BICUBIC)
 
 
-def _read(path: str | os.PathLike[str], size: tuple[int, int], *, salvage: bool) -> Iterator[Image.Image]:
-    for window in iter_windows(path, frames=1, size=size, salvage=salvage):
+def _read(path: str | os.PathLike[str], size: tuple[int, int], reading: dict[str, Any]) -> Iterator[Image.Image]:
+    for window in iter_windows(path, frames=1, size=size, **reading):
         yield from _resized(window.frames, size)
 
 

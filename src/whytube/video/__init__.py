@@ -1,11 +1,12 @@
 """Video file, folder of frames or .seq file <-> Clip; the only package that imports a codec (PyAV, when used)."""
 
 from whytube.video.arrays import clip_of_array
-from whytube.video.clip import SAMPLINGS, Clip, VideoInfo, sample_indices
+from whytube.video.clip import MAX_PIXELS, SAMPLINGS, Clip, VideoInfo, sample_indices
 from whytube.video.encode import png_bytes, write_gif, write_png, write_video
 from whytube.video.read import iter_windows, probe, read_clip
 
 __all__ = [
+    "MAX_PIXELS",
     "SAMPLINGS",
     "Clip",
     "VideoInfo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -14,14 +14,19 @@ from whytube.checks import check_choice, check_finite, check_int, check_size, ch
 from whytube.errors import VideoError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from av import VideoFrame
-    from av.buffer import Buffer
     from numpy.typing import NDArray
 
 SAMPLINGS = ("uniform", "center")
 ASSUMED_FPS = 25.0
+# Pixels of a frame that are read without being told to: 8192 x 8192, twice an 8K picture. A clip may have CLIP_SHARE
+# times as many; they take 12 bytes each.
+MAX_PIXELS = 1 << 26
+CLIP_SHARE = 4
+# Pixels that are longer or narrower than this come from damaged headers, and are taken to be square.
+LONGEST_PIXEL = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,8 @@ class Clip:
     frames: (3, T, H, W) float32, RGB in [0, 1].
     indices: (T,) int64, 0-based frame indices in the source video, never decreasing; a short video repeats some.
     times: (T,) float64, seconds since the video's first frame.
-    size: (height, width) of the video's own frames as displayed, that is after its rotation flag.
+    size: (height, width) of the video's own frames as displayed: after its rotation flag, and with square pixels. A
+        stored frame whose pixels are not square is made wider or narrower; its height stays.
     source: where the frames come from, usually a path.
     fps, duration: rate and length in seconds of the whole video, as `probe` gives them; None if unknown.
     """
@@ -81,7 +87,7 @@ class VideoInfo:
 
     frames: number of frames, that is of packets (counted without decoding), images or .seq entries.
     fps: average rate; 25 where the source does not say.
-    size: (height, width) as displayed. duration: seconds.
+    size: (height, width) as displayed, see Clip. duration: seconds.
     rotation: degrees counter-clockwise (0, 90, 180 or 270) by which stored frames are turned to be displayed.
     """
 
@@ -100,20 +106,15 @@ def sample_indices(total: int, *, frames: int, sampling: str = "uniform", stride
     center: every `stride`-th frame around the middle; where the video is too short, its last frame is repeated.
     """
     check_int(total, "total", 1)
-    check_sampling(frames=frames, sampling=sampling, stride=stride)
+    check_int(frames, "frames", 1)
+    check_int(stride, "stride", 1)
+    if check_choice(sampling, "sampling", SAMPLINGS) == "uniform" and stride != 1:
+        raise fail("stride", "1 with sampling='uniform', which spans the whole video", stride)
     steps = np.arange(frames, dtype=np.int64)
     if sampling == "uniform":
         return (2 * steps + 1) * total // (2 * frames)
     first = max(0, (total - (frames - 1) * stride - 1) // 2)
     return np.minimum(first + steps * stride, total - 1)
-
-
-def check_sampling(*, frames: int, sampling: str, stride: int) -> None:
-    """Check the three settings of `sample_indices` before any file is opened."""
-    check_int(frames, "frames", 1)
-    check_int(stride, "stride", 1)
-    if check_choice(sampling, "sampling", SAMPLINGS) == "uniform" and stride != 1:
-        raise fail("stride", "1 with sampling='uniform', which spans the whole video", stride)
 
 
 def window_indices(total: int, *, frames: int, stride: int, hop: int) -> list[NDArray[np.int64]]:
@@ -129,11 +130,26 @@ def window_indices(total: int, *, frames: int, stride: int, hop: int) -> list[ND
 
 @dataclass(frozen=True)
 class Shot:
-    """Picture `index` of a source, `time` seconds after its first. It is not converted yet."""
+    """Picture `index` of a source, `time` seconds after its first. It is not converted yet.
+
+    aspect: width over height of its pixels.
+    """
 
     index: int
     time: float
     picture: VideoFrame
+    aspect: float = 1.0
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width as displayed."""
+        height, width = self.picture.height, widened(self.picture.width, self.aspect)
+        return (width, height) if orientation(self.picture)[0] % 2 else (height, width)
+
+
+def widened(width: int, aspect: float) -> int:
+    """Width in square pixels of a picture whose own pixels are `aspect` times as wide as high."""
+    return max(1, round(width * aspect)) if 1 / LONGEST_PIXEL <= aspect <= LONGEST_PIXEL else width
 
 
 class EndedEarlyError(Exception):
@@ -170,14 +186,14 @@ class Source(Protocol):
 def describe(source: Source, name: str) -> VideoInfo:
     """Describe an open source; decodes its first picture for size and rotation."""
     count = source.count
-    first = next(source.read([0])).picture
+    first = next(source.read([0]))
     return VideoInfo(
         source=name,
         frames=count,
         fps=source.fps,
-        size=displayed_size(first),
+        size=first.size,
         duration=source.duration,
-        rotation=90 * orientation(first)[0],
+        rotation=90 * orientation(first.picture)[0],
     )
 
 
@@ -194,9 +210,10 @@ def reason(error: Exception) -> str:
 
 def orientation(picture: VideoFrame) -> tuple[int, bool]:
     """Read the display matrix: quarter turns counter-clockwise, and whether to mirror left-right before turning."""
-    from av.sidedata.sidedata import Type
+    from av.sidedata.sidedata import SideDataContainer, Type
 
-    side_data = cast("Mapping[Type, Buffer]", picture.side_data)
+    # Not `picture.side_data`: that makes a reference cycle, and the picture would wait for the garbage collector.
+    side_data = SideDataContainer(picture)  # type: ignore[call-arg]
     if Type.DISPLAYMATRIX not in side_data:
         return 0, False
     a, b, _, c, d = np.frombuffer(bytes(side_data[Type.DISPLAYMATRIX]), dtype=np.int32)[:5].tolist()
@@ -206,37 +223,63 @@ def orientation(picture: VideoFrame) -> tuple[int, bool]:
     return round(-math.atan2(b, a) / (math.pi / 2)) % 4, mirrored
 
 
-def displayed_size(picture: VideoFrame) -> tuple[int, int]:
-    """Height and width after the rotation flag."""
-    turns, _ = orientation(picture)
-    return (picture.width, picture.height) if turns % 2 else (picture.height, picture.width)
+def too_large(what: str, max_pixels: int) -> VideoError:
+    """Build the error for frames beyond the limit; `what` says how large they are."""
+    return VideoError(
+        f"{what}; expected at most {max_pixels} pixels. Make it smaller", advice=f"raise `max_pixels={max_pixels}`"
+    )
+
+
+def check_clip(frames: int, size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
+    """Return the size; refuse a clip of so many frames of it that takes too much memory."""
+    pixels = frames * size[0] * size[1]
+    if pixels > CLIP_SHARE * max_pixels:
+        raise VideoError(
+            f"a clip of {frames} frames of {size[1]} x {size[0]} pixels takes {12 * pixels / 1e9:.1f} GB of memory; "
+            f"expected at most {CLIP_SHARE * max_pixels} pixels. Ask for a smaller size or fewer frames",
+            advice=f"raise `max_pixels={max_pixels}`, the limit of a frame; a clip may have {CLIP_SHARE} times as many",
+        )
+    return size
 
 
 class ToRGB:
     """Convert pictures to (3, H, W) uint8, upright and of one size: `size`, or that of the first picture.
 
     Resizing is bilinear with the filter widened when shrinking (antialiased), in one pass with the colour conversion.
+    frames, max_pixels: a clip of so many such pictures must not have more than CLIP_SHARE * max_pixels pixels.
     """
 
-    def __init__(self, size: tuple[int, int] | None) -> None:
+    def __init__(self, size: tuple[int, int] | None, *, frames: int = 1, max_pixels: int = MAX_PIXELS) -> None:
         from av.video.reformatter import VideoReformatter
 
-        self.size = size
+        self.frames, self.max_pixels = frames, max_pixels
+        self.size = None if size is None else check_clip(frames, size, max_pixels)
         # Kept between pictures: setting it up takes much longer than converting a small picture.
         self._reformatter = VideoReformatter()
 
-    def __call__(self, picture: VideoFrame) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-        """Convert one picture; also return its own (height, width) as displayed."""
-        own = displayed_size(picture)
-        if self.size is None:
-            self.size = own
+    def __call__(self, shot: Shot) -> NDArray[np.uint8]:
+        """Convert one picture."""
+        picture = shot.picture
+        size = self.size = self.size or check_clip(self.frames, shot.size, self.max_pixels)
         turns, mirrored = orientation(picture)
-        height, width = self.size[::-1] if turns % 2 else self.size
-        # Planar, as a clip is: separating interleaved pixels would take longer than the conversion.
-        gbr = self._reformatter.reformat(
-            picture, width=width, height=height, format="gbrp", interpolation="BILINEAR", threads=1
+        height, width = size[::-1] if turns % 2 else size
+        # Planar, as a clip is: separating interleaved pixels takes longer than the conversion. But where nothing is
+        # resized, FFmpeg leaves the last columns of planar pictures unwritten when the width is 1 to 8 above 16 n.
+        planar = (height, width) != (picture.height, picture.width)
+        planes = self._reformatter.reformat(
+            picture,
+            width=width,
+            height=height,
+            format="gbrp" if planar else "rgb24",
+            interpolation="BILINEAR",
+            threads=1,
         ).planes
         rgb = np.empty((3, height, width), dtype=np.uint8)
-        for channel, plane in zip(rgb, (gbr[2], gbr[0], gbr[1]), strict=True):
-            channel[:] = np.frombuffer(memoryview(plane), dtype=np.uint8).reshape(-1, plane.line_size)[:height, :width]
-        return np.ascontiguousarray(np.rot90(rgb[:, :, ::-1] if mirrored else rgb, turns, axes=(1, 2))), own
+        stored = [np.frombuffer(memoryview(p), dtype=np.uint8).reshape(-1, p.line_size)[:height] for p in planes]
+        if planar:
+            channels = [stored[n][:, :width] for n in (2, 0, 1)]
+        else:
+            channels = [stored[0][:, n : 3 * width : 3] for n in range(3)]
+        for channel, pixels in zip(rgb, channels, strict=True):
+            channel[:] = pixels
+        return np.ascontiguousarray(np.rot90(rgb[:, :, ::-1] if mirrored else rgb, turns, axes=(1, 2)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whytube.errors import VideoError
-from whytube.video.clip import ASSUMED_FPS, EndedEarlyError, Shot, reason
+from whytube.video.clip import ASSUMED_FPS, MAX_PIXELS, EndedEarlyError, Shot, reason, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,12 +28,13 @@ ONE_FRAME_PER_PACKET = frozenset({"h264", "hevc", "av1", "vp9", "mjpeg", "prores
 
 
 class ContainerSource:
-    """A file in any container and codec that PyAV reads."""
+    """A file in any container and codec that PyAV reads; one whose frames have more than `max_pixels` is refused."""
 
-    def __init__(self, path: Path, *, salvage: bool = False) -> None:
-        self.path, self.salvage = path, salvage
+    def __init__(self, path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXELS) -> None:
+        self.path, self.salvage, self.max_pixels = path, salvage, max_pixels
         with self._opened() as (container, stream):
             self._table = table = _read_packets(container, stream)
+            self._aspect = float(stream.sample_aspect_ratio or 1)
         if table.damage and not salvage:
             raise self._damaged(table.damage)
         # Packets of the video stream; fewer frames may decode (hidden frames, damage).
@@ -71,7 +72,7 @@ class ContainerSource:
             for index, picture in enumerate(self._pictures(container, stream)):
                 time = clock(index, picture)
                 if index == target:
-                    yield Shot(index, time, picture)
+                    yield Shot(index, time, picture, self._aspect)
                     following = next(targets, None)
                     if following is None:
                         return
@@ -102,7 +103,7 @@ class ContainerSource:
                 picture, position = self._advance(pictures, position, target)
                 if picture is None:
                     return
-                yield Shot(target, clock(target, picture), picture)
+                yield Shot(target, clock(target, picture), picture, self._aspect)
 
     def _advance(self, pictures: Iterator[VideoFrame], position: int, target: int) -> tuple[VideoFrame | None, int]:
         """Decode up to frame `target`, from `position` or (-1) from where a seek landed; None if it is missing."""
@@ -149,7 +150,7 @@ class ContainerSource:
             "if its download was cut off, fetch it again"
         )
         try:
-            container = av.open(f"file:{self.path}", options={"protocol_whitelist": "file"})
+            container = self._container(max_pixels=str(self._most))
         except (av.FFmpegError, OSError, ValueError) as error:
             raise VideoError(f"{self.path} is not a video that can be read ({reason(error)}){advice}") from error
         with container:
@@ -161,14 +162,43 @@ class ContainerSource:
                 raise VideoError(f"{self.path} holds no video stream, only: {kinds}. Give a file with moving pictures")
             if streams[0].codec_context is None:
                 raise VideoError(f"no decoder for the video stream of {self.path}. Convert it to H.264 mp4")
+            self._check_pixels(streams[0])
             streams[0].thread_type = "AUTO"
+            streams[0].codec_context.options = {"max_pixels": str(self._most)}
             yield container, streams[0]
 
+    def _container(self, **options: str) -> InputContainer:
+        import av
+
+        options["protocol_whitelist"] = "file"
+        return av.open(f"file:{self.path}", options=options, metadata_errors="replace")
+
+    @property
+    def _most(self) -> int:
+        """Pixels that a decoder may ask memory for; it rounds sizes up and adds edges."""
+        return self.max_pixels + self.max_pixels // 4 + (1 << 18)
+
+    def _check_pixels(self, stream: VideoStream) -> None:
+        """Refuse large frames before one is decoded."""
+        width, height = stream.codec_context.width, stream.codec_context.height
+        if not width:  # a stream beyond the limit of FFmpeg is opened without its size
+            with self._container(skip_frame="all") as again:
+                context = again.streams[stream.index].codec_context
+                width, height = getattr(context, "width", 0), getattr(context, "height", 0)
+        if width * height > self.max_pixels:
+            raise too_large(f"{self.path} has frames of {width} x {height} pixels", self.max_pixels)
+
     def _damaged(self, what: str) -> VideoError:
-        return VideoError(
-            f"{self.path} is damaged: {what}. Expected a whole video; fetch it again, or pass `salvage=True` "
-            "to use the frames that decode"
-        )
+        advice = "pass `salvage=True` to use the frames that decode" if self.salvage or self._decodes() else ""
+        return VideoError(f"{self.path} is damaged: {what}. Expected a whole video; fetch it again", advice=advice)
+
+    def _decodes(self) -> bool:
+        """Whether there is anything to salvage."""
+        try:
+            next(ContainerSource(self.path, salvage=True, max_pixels=self.max_pixels).read([0]))
+        except (VideoError, EndedEarlyError):
+            return False
+        return True
 
 
 class _Clock:
@@ -232,10 +262,12 @@ def _read_packets(container: InputContainer, stream: VideoStream) -> PacketTable
                 packets.append((packet.pts, packet.dts, packet.is_keyframe))
     except av.FFmpegError as error:
         damage = reason(error)
-    damage = damage or _cut_off(container, fps, promised=promised, found=len(packets) + hidden, reach=reach)
     pts = np.array([pts or 0 for pts, _, _ in packets], dtype=np.int64)
     dts = np.array([dts or 0 for _, dts, _ in packets], dtype=np.int64)
     key = np.array([key for _, _, key in packets], dtype=np.bool_)
+    longest = float(np.diff(np.sort(pts)).max(initial=0)) * bases[stream.index]
+    found = len(packets) + hidden
+    damage = damage or _cut_off(container, fps, promised=promised, found=found, reach=reach, longest=longest)
     base = 0.0 if _is_untimed(container) else float(stream.time_base or 0)
     one_each = stream.codec_context.name in ONE_FRAME_PER_PACKET and not _is_untimed(container) and not hidden
     if one_each and packets and all(pts is not None and dts is not None for pts, dts, _ in packets):
@@ -246,17 +278,23 @@ def _read_packets(container: InputContainer, stream: VideoStream) -> PacketTable
     return PacketTable(pts, dts, key, False, damage, fps, base, start)
 
 
-def _cut_off(container: InputContainer, fps: float, *, promised: int, found: int, reach: float) -> str | None:
-    """Compare what the header announces with the packets found, which reach to `reach` seconds; None if all is there.
+def _cut_off(
+    container: InputContainer, fps: float, *, promised: int, found: int, reach: float, longest: float
+) -> str | None:
+    """Compare what the header announces with the packets found; None if all is there.
+
+    reach: seconds to the end of the last packet. longest: seconds that the longest frame but the last is shown.
 
     An AVI may leave out frames that only repeat the last, without being shorter. With nothing but a duration in the
-    header, which is often rounded or a guess, much has to be missing.
+    header, which is often rounded or a guess, much has to be missing; those of Matroska and WebM are exact.
     """
     if promised:
         whole = found >= promised or (_is_untimed(container) and reach >= (promised - 1) / fps)
         return None if whole else f"it announces {promised} frames and holds {found}"
     length = (container.duration or 0) / 1e6
-    return None if reach >= 0.9 * length - 1 else f"it announces {length:.1f} s and ends after {reach:.1f} s"
+    exact = "matroska" in container.format.name
+    whole = reach >= (0.98 * length - max(0.5, 2 * longest) if exact else 0.9 * length - 1)
+    return None if whole else f"it announces {length:.2f} s and ends after {reach:.2f} s"
 
 
 def _is_untimed(container: InputContainer) -> bool:

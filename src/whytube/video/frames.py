@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whytube.errors import VideoError
-from whytube.video.clip import ASSUMED_FPS, EndedEarlyError, Shot, reason
+from whytube.video.clip import ASSUMED_FPS, MAX_PIXELS, EndedEarlyError, Shot, reason, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,15 +36,32 @@ class Entry:
     offset: int = 0
     size: int = -1
 
-    def load(self) -> VideoFrame:
+    def load(self, max_pixels: int) -> VideoFrame:
         """Read and decode the picture."""
-        with self.path.open("rb") as file:
-            file.seek(self.offset)
-            data = file.read(self.size)
-        return decode_image(data, f"{self.path} (byte {self.offset})" if self.offset else str(self.path))
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                data = file.read(self.size)
+        except OSError as error:
+            raise VideoError(f"{self.path} cannot be read: {reason(error)}") from error
+        name = f"{self.path} (byte {self.offset})" if self.offset else str(self.path)
+        return decode_image(data, name, max_pixels=max_pixels)
 
 
-def decode_image(data: bytes, name: str) -> VideoFrame:
+def announced_size(data: bytes) -> tuple[int, int]:
+    """Width and height in the header of a JPEG or PNG image; zeros where there are none."""
+    if data[:1] == b"\x89":
+        return struct.unpack_from(">II", data, 16) if len(data) >= 24 else (0, 0)
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker, length, _, height, width = struct.unpack_from(">xBHBHH", data, at)
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return width, height
+        at += 1 if marker == 0xFF else 2 + length
+    return 0, 0
+
+
+def decode_image(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> VideoFrame:
     """Decode one JPEG or PNG image."""
     import av
 
@@ -57,6 +74,9 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
         codec = "png"
     else:
         raise VideoError(f"{name} is not a JPEG or PNG image; expected frames in one of the two")
+    width, height = announced_size(data)
+    if width * height > max_pixels:
+        raise too_large(f"{name} has {width} x {height} pixels", max_pixels)
     context = av.CodecContext.create(codec, "r")
     assert isinstance(context, av.VideoCodecContext)
     try:
@@ -69,7 +89,7 @@ def decode_image(data: bytes, name: str) -> VideoFrame:
 
 
 def _damaged(name: str, how: str) -> VideoError:
-    return VideoError(f"{name} is damaged: {how}. Pass `salvage=True` to leave such frames out")
+    return VideoError(f"{name} is damaged: {how}. Put a whole one there")
 
 
 def natural_key(name: str) -> list[tuple[int, int | str]]:
@@ -81,11 +101,9 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
 class PictureSource:
     """Pictures that can be read one by one."""
 
-    def __init__(self, path: Path, entries: Sequence[Entry], *, fps: float, salvage: bool) -> None:
-        self.path = path
-        self.fps = fps
-        self._entries = entries
-        self._salvage = salvage
+    def __init__(self, path: Path, entries: Sequence[Entry], *, fps: float, salvage: bool, max_pixels: int) -> None:
+        self.path, self.fps = path, fps
+        self._entries, self._salvage, self._max_pixels = entries, salvage, max_pixels
 
     @property
     def count(self) -> int:
@@ -102,26 +120,36 @@ class PictureSource:
         for index in wanted:
             if index >= self.count:
                 raise EndedEarlyError(self.count)
-            yield Shot(index, self._good[index].time, self._good[index].load())
+            entry = self._good[index]
+            try:
+                picture = entry.load(self._max_pixels)
+            except VideoError as error:
+                error.advice = error.advice or self.advice()
+                raise
+            yield Shot(index, entry.time, picture)
+
+    def advice(self) -> str:
+        """Say how to go on with the other pictures, where one of them decodes."""
+        helps = not self._salvage and any(map(self._decodes, self._entries))
+        return "pass `salvage=True` to leave such frames out" if helps else ""
+
+    def _decodes(self, entry: Entry) -> bool:
+        try:
+            entry.load(self._max_pixels)
+        except VideoError:
+            return False
+        return True
 
     @cached_property
     def _good(self) -> Sequence[Entry]:
         """Entries in use: all, or with `salvage` those that decode."""
-        good = [entry for entry in self._entries if _decodes(entry)] if self._salvage else self._entries
+        good = [entry for entry in self._entries if self._decodes(entry)] if self._salvage else self._entries
         if not good:
             raise VideoError(f"{self.path} has zero frames that can be read; expected at least one JPEG or PNG image")
         return good
 
 
-def _decodes(entry: Entry) -> bool:
-    try:
-        entry.load()
-    except VideoError:
-        return False
-    return True
-
-
-def open_folder(path: Path, *, salvage: bool = False) -> PictureSource:
+def open_folder(path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXELS) -> PictureSource:
     """Open a folder whose .jpg and .png files are the frames, in natural order, at 25 per second."""
     images = (p for p in path.iterdir() if p.suffix.lower() in FRAME_SUFFIXES and p.is_file())
     files = sorted((p for p in images if not p.name.startswith(".")), key=lambda p: natural_key(p.name))
@@ -132,10 +160,10 @@ def open_folder(path: Path, *, salvage: bool = False) -> PictureSource:
             f"{sum(1 for _ in path.iterdir())} other entries. Give the folder that holds the frames themselves"
         )
     entries = [Entry(file, index / ASSUMED_FPS) for index, file in enumerate(files)]
-    return PictureSource(path, entries, fps=ASSUMED_FPS, salvage=salvage)
+    return PictureSource(path, entries, fps=ASSUMED_FPS, salvage=salvage, max_pixels=max_pixels)
 
 
-def open_seq(path: Path, *, salvage: bool = False) -> PictureSource:
+def open_seq(path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXELS) -> PictureSource:
     """Open a .seq file of Piotr's toolbox (Olympic Sports) whose frames are JPEG or PNG.
 
     Little-endian: a header of 1024 bytes, then per frame its size (uint32, counting itself), the image, its time
@@ -146,11 +174,6 @@ def open_seq(path: Path, *, salvage: bool = False) -> PictureSource:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         fps, promised = _seq_header(path, data)
         spans, stamps = _seq_spans(data, promised)
-    if (len(spans) < promised or not spans) and not salvage:
-        raise VideoError(
-            f"{path} is damaged: it announces {promised} frames and holds {len(spans)}. Fetch it again, "
-            "or pass `salvage=True` to use the frames that are there"
-        )
     steps = [after - before for before, after in itertools.pairwise(stamps)]
     if steps and min(steps) > 0:
         fps = 1.0 / statistics.median(steps)
@@ -159,7 +182,11 @@ def open_seq(path: Path, *, salvage: bool = False) -> PictureSource:
         fps = fps if 0 < fps < 1e4 else ASSUMED_FPS
         times = [index / fps for index in range(len(spans))]
     entries = [Entry(path, time, *span) for time, span in zip(times, spans, strict=True)]
-    return PictureSource(path, entries, fps=fps, salvage=salvage)
+    source = PictureSource(path, entries, fps=fps, salvage=salvage, max_pixels=max_pixels)
+    if (len(spans) < promised or not spans) and not salvage:
+        text = f"{path} is damaged: it announces {promised} frames and holds {len(spans)}. Fetch it again"
+        raise VideoError(text, advice=source.advice())
+    return source
 
 
 def _not_seq(path: Path) -> VideoError:

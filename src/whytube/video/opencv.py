@@ -6,18 +6,17 @@ OpenCV does not report damage and its time stamps are not reliable. Where PyAV i
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from whytube.errors import VideoError
-from whytube.video.clip import ASSUMED_FPS, Clip, VideoInfo, sample_indices
+from whytube.video.clip import ASSUMED_FPS, MAX_PIXELS, Clip, VideoInfo, check_clip, sample_indices, too_large, widened
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -32,71 +31,86 @@ def is_installed() -> bool:
 
 
 def read_clip(
-    path: str | os.PathLike[str], *, frames: int, size: tuple[int, int] | None, sampling: str, stride: int
+    path: Path,
+    frames: int,
+    *,
+    size: tuple[int, int] | None,
+    sampling: str = "uniform",
+    stride: int = 1,
+    max_pixels: int = MAX_PIXELS,
 ) -> Clip:
-    """Read a clip as `read_clip` does; the whole file is decoded, times are frame number over frame rate."""
-    import cv2
-
-    with _opened(path) as (capture, picture, fps):
-        pictures: list[NDArray[np.uint8]] = []
-        there = True
-        while there:
-            pictures.append(np.asarray(picture, dtype=np.uint8))
-            there, picture = capture.read()
-    indices = sample_indices(len(pictures), frames=frames, sampling=sampling, stride=stride)
-    own = pictures[0].shape[:2]
-    height, width = own if size is None else size
-    shrinking = height * width < own[0] * own[1]
-    sized = {
-        index: cv2.resize(
-            pictures[index], (width, height), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_LINEAR
-        )
-        for index in set(indices.tolist())
-    }
-    stacked = np.stack([sized[index][:, :, ::-1] for index in indices.tolist()])  # OpenCV's pixels are BGR
+    """Read a clip as `read_clip` does; the file is decoded twice, times are frame number over frame rate."""
+    info = probe(path, max_pixels=max_pixels)
+    indices = sample_indices(info.frames, frames=frames, sampling=sampling, stride=stride)
+    height, width = info.size if size is None else size
+    check_clip(frames, (height, width), max_pixels)
+    wanted = set(indices.tolist())
+    sized: dict[int, NDArray[np.uint8]] = {}
+    with _opened(path, max_pixels) as (capture, picture, _):
+        for index in range(max(wanted) + 1):
+            if index and not capture.grab():
+                break
+            if index in wanted:
+                there, found = capture.retrieve() if index else (True, picture)
+                picture = found if there else picture
+                sized[index] = _resized(picture, height, width)
+    last = max(sized)
+    stacked = np.stack([sized[min(index, last)][:, :, ::-1] for index in indices.tolist()])  # OpenCV's pixels are BGR
     return Clip(
         frames=torch.from_numpy(stacked).permute(3, 0, 1, 2).float().div_(255.0),
         indices=indices,
-        times=indices / fps,
-        size=(int(own[0]), int(own[1])),
+        times=indices / info.fps,
+        size=info.size,
         source=str(path),
-        fps=fps,
-        duration=len(pictures) / fps,
+        fps=info.fps,
+        duration=info.duration,
     )
 
 
-def probe(path: str | os.PathLike[str]) -> VideoInfo:
+def _resized(picture: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    import cv2
+
+    shrinking = height * width < picture.shape[0] * picture.shape[1]
+    way = cv2.INTER_AREA if shrinking else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(picture, (width, height), interpolation=way), dtype=np.uint8)
+
+
+def probe(path: Path, *, max_pixels: int = MAX_PIXELS) -> VideoInfo:
     """Describe a video as `probe` does. Frames are counted by decoding them, as the count in a file may be wrong."""
     import cv2
 
-    with _opened(path) as (capture, picture, fps):
+    with _opened(path, max_pixels) as (capture, picture, fps):
         turned = int(capture.get(cv2.CAP_PROP_ORIENTATION_META))  # clockwise; OpenCV turns the pictures itself
+        aspect = capture.get(cv2.CAP_PROP_SAR_NUM) / (capture.get(cv2.CAP_PROP_SAR_DEN) or 1)
         frames = 1
         while capture.grab():
             frames += 1
+    height, width = (int(n) for n in picture.shape[:2])
     return VideoInfo(
         source=str(path),
         frames=frames,
         fps=fps,
-        size=(int(picture.shape[0]), int(picture.shape[1])),
+        size=(widened(height, aspect), width) if turned % 180 else (height, widened(width, aspect)),
         duration=frames / fps,
         rotation=-turned % 360,
     )
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, NDArray[np.uint8], float]]:
+def _opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, NDArray[np.uint8], float]]:
     """Open a file: OpenCV's reader, the first picture (H, W, 3) in BGR, already read, and frames per second."""
     import cv2
 
-    place = Path(path)
-    if not place.is_file():
-        raise VideoError(f"no video file {place}; without PyAV only video files are read: pip install av")
-    capture = cv2.VideoCapture(str(place))
+    if not path.is_file():
+        raise VideoError(f"no video file {path}; without PyAV only video files are read: pip install av")
+    capture = cv2.VideoCapture(str(path))
     try:
+        width, height = (int(capture.get(n)) for n in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
+        if width * height > max_pixels:
+            raise too_large(f"{path} has frames of {width} x {height} pixels", max_pixels)
         there, picture = capture.read()
         if not there:
-            raise VideoError(f"{place} is not a video that OpenCV can read. Convert it to H.264 mp4, or pip install av")
+            raise VideoError(f"{path} is not a video that OpenCV can read. Convert it to H.264 mp4, or pip install av")
         fps = capture.get(cv2.CAP_PROP_FPS)
         yield capture, np.asarray(picture, dtype=np.uint8), fps if 0 < fps < 1e4 else ASSUMED_FPS
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import stat
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +15,13 @@ from whytube.checks import check_int, check_size
 from whytube.errors import VideoError
 from whytube.video import opencv
 from whytube.video.clip import (
+    MAX_PIXELS,
     Clip,
     EndedEarlyError,
     Shot,
     Source,
     ToRGB,
     VideoInfo,
-    check_sampling,
     describe,
     reason,
     require_av,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
 
 def read_clip(
     path: str | os.PathLike[str],
@@ -45,6 +48,7 @@ def read_clip(
     sampling: str = "uniform",
     stride: int = 1,
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> Clip:
     """Read `frames` frames of a video file, a folder of .jpg/.png frames, or a .seq file.
 
@@ -52,12 +56,16 @@ def read_clip(
     sampling: "uniform" spreads the frames over the whole video, "center" takes every `stride`-th around its middle;
         a video with fewer frames repeats some, as the clip's indices say.
     salvage: use what decodes of a damaged file, instead of a VideoError; indices then count the frames that decode.
+    max_pixels: refuse a video whose frames have more pixels, before one is decoded, and a clip of four times as many.
     """
-    check_sampling(frames=frames, sampling=sampling, stride=stride)
+    sample_indices(1, frames=frames, sampling=sampling, stride=stride)  # checks the settings before a file is opened
     wanted = None if size is None else check_size(size)
+    check_int(max_pixels, "max_pixels", 1)
     if stands_in():
-        return opencv.read_clip(path, frames=frames, size=wanted, sampling=sampling, stride=stride)
-    source, convert = _open(path, salvage=salvage), ToRGB(wanted)
+        place = check_path(path)
+        return opencv.read_clip(place, frames, size=wanted, sampling=sampling, stride=stride, max_pixels=max_pixels)
+    convert = ToRGB(wanted, frames=frames, max_pixels=max_pixels)
+    source = _open(path, salvage=salvage, max_pixels=max_pixels)
     total = source.count
     while True:
         indices = sample_indices(total, frames=frames, sampling=sampling, stride=stride)
@@ -77,17 +85,21 @@ def iter_windows(
     hop: int | None = None,
     size: tuple[int, int] | None = None,
     salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> Iterator[Clip]:
     """Yield windows of `frames` frames, `stride` apart, over the whole video.
 
     They start at frames 0, hop, 2 hop, ... until one reaches the end; past the end the last frame is repeated.
     hop: by default frames * stride, so that windows do not overlap.
-    size, salvage: as in `read_clip`. Only one window is held in memory; damage is found while reading, not at the call.
+    size, salvage, max_pixels: as in `read_clip`. Only one window is held in memory; damage is found while reading, not
+        at the call.
     """
     check_int(frames, "frames", 1)
     check_int(stride, "stride", 1)
     hop = frames * stride if hop is None else check_int(hop, "hop", 1)
-    source, convert = _open(path, salvage=salvage), ToRGB(None if size is None else check_size(size))
+    check_int(max_pixels, "max_pixels", 1)
+    convert = ToRGB(None if size is None else check_size(size), frames=frames, max_pixels=max_pixels)
+    source = _open(path, salvage=salvage, max_pixels=max_pixels)
     windows = window_indices(source.count, frames=frames, stride=stride, hop=hop)
     return _slide(source, windows, convert, str(path))
 
@@ -112,11 +124,12 @@ def _slide(source: Source, windows: Sequence[NDArray[np.int64]], convert: ToRGB,
             return
 
 
-def probe(path: str | os.PathLike[str], *, salvage: bool = False) -> VideoInfo:
+def probe(path: str | os.PathLike[str], *, salvage: bool = False, max_pixels: int = MAX_PIXELS) -> VideoInfo:
     """Describe a video: frames, rate, displayed size, duration, rotation. PyAV decodes no more than one frame."""
+    check_int(max_pixels, "max_pixels", 1)
     if stands_in():
-        return opencv.probe(path)
-    return describe(_open(path, salvage=salvage), str(Path(path)))
+        return opencv.probe(check_path(path), max_pixels=max_pixels)
+    return describe(_open(path, salvage=salvage, max_pixels=max_pixels), str(Path(path)))
 
 
 @cache
@@ -125,15 +138,27 @@ def stands_in() -> bool:
     return importlib.util.find_spec("av") is None and opencv.is_installed()
 
 
-def _open(path: str | os.PathLike[str], *, salvage: bool) -> Source:
+def check_path(path: str | os.PathLike[str]) -> Path:
+    """Require a file or a folder, which is there; anything else, as a pipe, might be waited for without end."""
+    place, expected = Path(path), "expected a video file, a folder of frames or a .seq file"
+    try:
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        raise VideoError(f"no file or folder {place}; {expected}") from None
+    except (OSError, ValueError) as error:
+        raise VideoError(f"{place} cannot be read: {reason(error)}; {expected}") from error
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise VideoError(f"{place} is {SPECIAL.get(stat.S_IFMT(mode), 'no file')}; {expected}")
+    return place
+
+
+def _open(path: str | os.PathLike[str], *, salvage: bool, max_pixels: int) -> Source:
     if importlib.util.find_spec("av") is None:
         require_av()
-    place = Path(path)
-    if not place.exists():
-        raise VideoError(f"no file or folder {place}; expected a video file, a folder of frames or a .seq file")
-    if place.is_dir():
-        return open_folder(place, salvage=salvage)
+    place = check_path(path)
     try:
+        if place.is_dir():
+            return open_folder(place, salvage=salvage, max_pixels=max_pixels)
         with place.open("rb") as file:
             magic = file.read(len(SEQ_MAGIC))
     except OSError as error:
@@ -141,16 +166,16 @@ def _open(path: str | os.PathLike[str], *, salvage: bool) -> Source:
     if not magic:
         raise VideoError(f"{place} is an empty file; expected a video. Fetch or write it again")
     if magic == SEQ_MAGIC or place.suffix.lower() == ".seq":
-        return open_seq(place, salvage=salvage)
-    return ContainerSource(place, salvage=salvage)
+        return open_seq(place, salvage=salvage, max_pixels=max_pixels)
+    return ContainerSource(place, salvage=salvage, max_pixels=max_pixels)
 
 
 class _Held:
     """A converted shot: its pixels (3, H, W) uint8, its time, and the size of the picture it came from."""
 
     def __init__(self, shot: Shot, convert: ToRGB) -> None:
-        self.time = shot.time
-        self.pixels, self.size = convert(shot.picture)
+        self.time, self.size = shot.time, shot.size
+        self.pixels = convert(shot)
 
 
 def _clip(source: Source, held: dict[int, _Held], indices: NDArray[np.int64], name: str) -> Clip:

@@ -188,7 +188,7 @@ def hold_out(splits: Mapping[str, str], share: float, *, group: Callable[[str], 
     held = set()
     for of_class in sizes.values():
         room = share * of_class.total()
-        for key in sorted(of_class, key=lambda key: hashlib.sha256(key.encode()).digest())[1:]:
+        for key in sorted(of_class, key=lambda key: hashlib.sha256(key.encode(errors="surrogateescape")).digest())[1:]:
             if of_class[key] / 2 <= room:
                 held.add(key)
                 room -= of_class[key]

@@ -13,7 +13,7 @@ from whytube.data.layout.annotations import BOX_FILE, Track
 from whytube.data.layout.dataset import Item, checked_folder, index
 from whytube.data.rows import Problem, Problems, grouped
 from whytube.data.source import ACTOR, SPLITS
-from whytube.errors import VideoError
+from whytube.errors import VideoError, printable
 from whytube.video import VideoInfo, iter_windows, probe
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _probe(item: Item, *, deep: bool) -> VideoInfo | str:
             last = int(window.indices[-1])
         return replace(info, frames=last + 1)
     except VideoError as error:
-        return str(error).replace(str(item.path), "the video")
+        return str(error.bare).replace(printable(item.path), "the video")
 
 
 def _check_tracks(info: VideoInfo, tracks: dict[str, Track], path: Path, problems: Problems) -> None:

@@ -15,6 +15,7 @@ import torch
 
 from whytube import checks
 from whytube.data.source import PlainBatch
+from whytube.errors import VideoError
 from whytube.video import read_clip
 
 if TYPE_CHECKING:
@@ -133,7 +134,10 @@ class FolderSource:
             kept = self._kept.get(item.name)
         if kept is not None:
             return kept
-        clip = read_clip(item.path, frames=self.frames, size=self.size)
+        try:
+            clip = read_clip(item.path, frames=self.frames, size=self.size)
+        except VideoError as error:
+            raise error.bare from error
         pixels = clip.frames.mul_(255.0).round_().byte()
         decoded = _Decoded(pixels, clip.indices, clip.times, clip.size)
         with self._lock:

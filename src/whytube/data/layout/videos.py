@@ -113,7 +113,7 @@ def find_videos(folder: Path, problems: Problems) -> list[Video]:
 def split_by_name(video: Video) -> str:
     """Draw a split from `class/name` alone: 70 % train, 10 % val, 20 % test; new videos move no others."""
     key = f"{video.label}/{PurePosixPath(video.name).stem}"
-    place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
+    place = int.from_bytes(hashlib.sha256(key.encode(errors="surrogateescape")).digest()[:8], "big") % 100
     return "train" if place < 70 else "val" if place < 80 else "test"
 
 
@@ -129,11 +129,18 @@ def _from_manifest(folder: Path, problems: Problems) -> tuple[list[Video], bool]
             row.error("a video and its class are needed, got an empty cell")
         elif place in videos:
             row.error(f"{name!r} comes again, after line {videos[place].line}. Keep one row")
-        elif not place.exists():
+        elif not _exists(place):
             row.error(f"no file or folder {str(place)!r}. Put it there, or correct the path")
         else:
             videos[place] = Video(name, place, row["class"], _split(row) if given else None, sheet.path, row.line)
     return list(videos.values()), given
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # as for a name that is too long
+        return False
 
 
 def _from_folders(folder: Path, problems: Problems) -> Iterator[Video]:
