@@ -8,7 +8,7 @@ import json
 import textwrap
 import time
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -212,7 +212,7 @@ def _draw(
 
     heat = None
     if style == "grad-cam":
-        asked = {"why": explanation.positive, "why_not": explanation.negative}
+        asked: dict[str, Any] = {"why": explanation.positive, "why_not": explanation.negative}
         heat = MUCH * contrastive_map(video, explainer, **asked, **read_as(explanation))
     drawn = "heat" if style == "heat" else "boxes"
     if overlay is not None:
