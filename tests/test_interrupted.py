@@ -59,6 +59,12 @@ def check_end(process, number, cwd):
     return True
 
 
+def wait_for_steps(process):
+    """Wait until a training has said what it will take; its first step follows."""
+    assert process.stderr.readline().startswith("training: ")
+    time.sleep(0.5)
+
+
 @pytest.mark.parametrize("number", CODES)
 @pytest.mark.parametrize("name", LONG)
 def test_at_random_moments(name, number, folder):
@@ -74,7 +80,7 @@ def test_at_random_moments(name, number, folder):
 def test_what_was_kept_is_said_and_goes_on(number, folder):
     words = ("train", "classifier", "--out", "out", "--clips", "2000")
     process = begin(words, folder)
-    assert process.stderr.readline().startswith("step ")
+    wait_for_steps(process)
     process.send_signal(number)
     stderr = process.communicate(timeout=60)[1]
     assert process.returncode == CODES[number]
@@ -119,6 +125,32 @@ program.main()
 """
 
 
+CAUGHT = """
+import os, signal, sys, time
+sys.argv = ["whytube", "--version"]
+import whytube.cli
+from whytube import __main__ as program
+
+def run():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    except BaseException:
+        pass
+    time.sleep(15)
+    print("not stopped")
+
+program.PATIENCE = 0.5
+whytube.cli.main = run
+program.main()
+"""
+
+
+def test_a_signal_that_a_library_caught(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", CAUGHT], capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "interrupted\n")
+
+
 def test_a_signal_where_python_cannot_pass_it_on(tmp_path):
     ended = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=20, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "interrupted\n")
@@ -127,11 +159,13 @@ def test_a_signal_where_python_cannot_pass_it_on(tmp_path):
 def test_the_second_training_into_a_folder_refuses_until_the_first_is_gone(folder):
     first = begin(("train", "classifier", "--out", "out"), folder)
     try:
-        assert first.stderr.readline().startswith("step ")
+        wait_for_steps(first)
         second = begin(("train", "explainer", "--out", "out", "--classifier", "demo"), folder)
         stderr = second.communicate(timeout=60)[1]
         assert second.returncode == 2
-        assert stderr == "error: another training is writing to out; wait for it or choose another folder\n"
+        assert (
+            stderr.splitlines()[-1] == "error: another training is writing to out; wait for it or choose another folder"
+        )
     finally:
         first.kill()
         first.communicate(timeout=60)

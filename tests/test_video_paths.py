@@ -141,7 +141,7 @@ def test_an_explanation_of_an_odd_name(tmp_path, name):
     shutil.copy(make_video(tmp_path / "plain.mp4", 4), tmp_path / f"{name}.mp4")
     outputs = ("--save", f"{name}.json", "--overlay", f"{name} shown.mp4")
     ran = whytube("explain", f"{name}.mp4", "--json", *outputs, cwd=tmp_path)
-    assert json.loads(ran.stdout)["source"] == f"{name}.mp4"
+    assert json.loads(ran.stdout)["source"] == str(tmp_path / f"{name}.mp4")
     assert probe(tmp_path / f"{name} shown.mp4").frames == 4
     page = whytube("report", f"{name}.json", "--out", f"{name}.html", cwd=tmp_path)
     assert page.returncode == 0, page.stderr

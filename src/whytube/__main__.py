@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 PATIENCE = 5.0
-"""Seconds for cleaning up after a signal, in which further ones are not heard."""
+"""Seconds for cleaning up after a signal, in which further ones are not heard. Then it is given again: a library may
+have caught it and gone on."""
 
 
 class Stop(KeyboardInterrupt):
@@ -36,15 +37,22 @@ class _Stopping:
         """Stop the program, unless it is stopping already."""
         if time.monotonic() - self.at >= PATIENCE:
             self.number, self.at = number, time.monotonic()
+            self._again(PATIENCE)
             raise self.stop
 
     def swallowed(self, problem: sys.UnraisableHookArgs) -> None:
         """Stop again: the first time the program was where Python cannot pass on an exception, e.g. in a callback."""
         if isinstance(problem.exc_value, Stop):
             self.at = -PATIENCE
-            threading.Timer(0.01, os.kill, [os.getpid(), self.number]).start()
+            self._again(0.01)
         elif not self.number:
             sys.__unraisablehook__(problem)
+
+    def _again(self, seconds: float) -> None:
+        """Give the signal again after a while; once the program is ending, it is ignored."""
+        later = threading.Timer(seconds, os.kill, [os.getpid(), self.number])
+        later.daemon = True
+        later.start()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from whytube.cli.options import errors, print_json, print_plain, progress_bar
-from whytube.errors import ArgumentError, ExplanationError, WhytubeError
+from whytube.errors import ArgumentError, ExplanationError, WhytubeError, printable
 from whytube.files import make_folder
 
 if TYPE_CHECKING:
@@ -77,13 +77,12 @@ def each(
 def tell_failures(failed: dict[Path, WhytubeError], total: int) -> None:
     """End with the videos that failed and why, if any did."""
     if failed:
-        rows = "".join(f"\n  {_about(video, error)}" for video, error in failed.items())
-        told = rows.encode("utf-8", "replace").decode()
-        raise ArgumentError(f"{len(failed)} of {total} videos failed, the others are done:{told}")
+        rows = (f"  {_about(video, error)}" for video, error in failed.items())
+        raise ArgumentError(f"{len(failed)} of {total} videos failed, the others are done:", *rows)
 
 
 def _about(video: Path, error: WhytubeError) -> str:
-    return str(error) if str(video) in str(error) else f"{video}: {error}"
+    return str(error) if printable(video) in str(error) else f"{video}: {error}"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ Model = Annotated[
 Data = Annotated[str, typer.Option(help="A folder in the layout of docs/data.md, or `world`, the embedded world.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout, and nothing else there.")]
-MaxPixels = Annotated[int, typer.Option(help="Refuse videos whose frames have more pixels, as they take much memory.")]
+MaxPixels = Annotated[
+    int, typer.Option(metavar="N", help="Refuse videos whose frames have more pixels, as they take much memory.")
+]
 
 FIRST_SECONDS, LINE_SECONDS, LONG_SECONDS = 3.0, 30.0, 600.0
 """In a log: when the first estimate is said, how often a line comes at most, and after how long at least."""
