@@ -6,7 +6,8 @@ explain.py   explain
 classify.py  classify
 many.py      several videos: find them, go on after a broken one
 report.py    report; demo, whose work is in demo.py
-learn.py     train, evaluate
+evaluate.py  evaluate
+train.py     train classifier, train explainer
 data.py      data export, data check, data import
 models.py    models list, models info
 
@@ -24,7 +25,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import whytube
-from whytube.cli import classify, data, explain, learn, models, report
+from whytube.cli import classify, data, evaluate, explain, models, report, train
 from whytube.cli.options import Plain, errors
 from whytube.errors import WhytubeError, printable
 
@@ -40,8 +41,8 @@ app.command("explain", cls=Plain)(explain.explain)
 app.command("classify", cls=Plain)(classify.classify)
 app.command("demo")(report.demo)
 app.command("report", cls=Plain)(report.report)
-app.command("evaluate")(learn.evaluate)
-app.add_typer(learn.train, name="train")
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(train.train, name="train")
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 

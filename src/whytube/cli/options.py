@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import time
-from pathlib import Path  # noqa: TC003 - typer reads it at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -87,6 +87,11 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
         return
     make_folder(path.parent, error=ArgumentError)
     write_whole(path, json.dumps(result, indent=1, allow_nan=False) + "\n", error=ArgumentError)
+
+
+def last_part(path: str | Path | None) -> str | None:
+    """Return the last part of a path: where things lie on this machine is nobody's business."""
+    return None if path is None else Path(path).name
 
 
 def print_plain(text: str, *, to: Console = console) -> None:

@@ -1,4 +1,4 @@
-"""`whytube train` and `whytube evaluate`."""
+"""`whytube train`: fit a classifier, then the explainer of a classifier."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whytube.checks import check_int, unknown_name
 from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
     Device,
     Json,
-    Model,
     Overwrite,
     Seed,
-    console,
     errors,
+    last_part,
     open_source,
-    print_json,
     print_result,
-    progress_bar,
     require_new,
     training_bar,
     write_json,
 )
 from whytube.errors import ArgumentError, WhytubeError
-from whytube.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -100,7 +95,7 @@ def train_classifier(
     judged = clips_to_take(source, "test", test or None)
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
-    origin |= {"pretrained": _name(pretrained), "config": _name(config)}
+    origin |= {"pretrained": last_part(pretrained), "config": last_part(config)}
     plan = plan_classifier(model, source, how, where)
     with training_bar(plan, curves=out / "tensorboard" / "classifier" if tensorboard else None) as bar:
         history = fit_classifier(
@@ -170,7 +165,7 @@ def train_explainer(
     model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
-    origin["config"] = _name(config)
+    origin["config"] = last_part(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
     plan = plan_explainer(model, source, how, where)
@@ -191,117 +186,6 @@ def train_explainer(
     write_json(result, report)
     said = f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}"
     print_result(said, result, as_json=as_json)
-
-
-def evaluate(
-    model: Model = "demo",
-    data: Data = "world",
-    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
-    negatives: Annotated[
-        int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
-    ] = None,
-    other: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="A further explainer of the classifier: its file, or NAME=FILE. May be given again.",
-        ),
-    ] = None,
-    peers: Annotated[
-        str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
-    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
-    fills: Annotated[
-        str, typer.Option(help="What regions are masked with: mean, blur, freeze, zero.")
-    ] = "mean,blur,freeze",
-    device: Device = "auto",
-    seed: Seed = 0,
-    config: Config = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the results to this file (JSON).")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an evaluation that was interrupted; needs its --out.")
-    ] = False,
-    as_json: Json = False,
-    overwrite: Overwrite = False,
-) -> None:
-    """Measure explanations with the metrics of the paper.
-
-    These are negative class accuracy, positive drop and concept accuracy. With --out, what is found is kept beside that
-    file until all is done, so that an evaluation that was interrupted can go on.
-
-    Example: `whytube evaluate --model runs/mine --data my_videos --count 0 --out results.json`
-    """
-    from whytube.cli.demo import print_results
-    from whytube.data.source import clips_to_take
-    from whytube.evaluation.methods import Called, Remembered, make_methods
-    from whytube.evaluation.state import state_path
-    from whytube.evaluation.suite import evaluate as run_suite
-    from whytube.explaining import model_hash
-    from whytube.models import find_device, load_explainer, load_model
-
-    check_int(count, "count", 0)
-    require_new(out, overwrite=overwrite)
-    state = None if out is None else state_path(out)
-    if resume and state is None:
-        raise ArgumentError("`resume` needs `out`: the name of the file that the results go to")
-    _require_new_state(state, resume=resume, overwrite=overwrite)
-    where = find_device(device)
-    explainer = load_model(model, device=where)
-    classifier = explainer.classifier
-    source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
-    own = Remembered(explainer)
-    methods: list[Any] = [own]
-    for text in other or []:
-        name, equals, path = text.rpartition("=")
-        further = load_explainer(path, classifier).to(where)
-        methods.append(Called(further, name) if equals else further)
-    methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
-    wanted = clips_to_take(source, "test", count or None)
-    batch_size = _evaluated_at_a_time(classifier, where)
-    told = f"{wanted} clips, {len(methods)} methods, regions masked with {fills}"
-    errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
-    if state is not None:
-        make_folder(state.parent, error=ArgumentError)
-    with progress_bar("evaluating, clip") as progress:
-        results = run_suite(
-            methods,
-            classifier,
-            source,
-            count=count or None,
-            negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
-            fills=fills.split(","),
-            device=where,
-            batch_size=batch_size,
-            seed=seed,
-            state=state,
-            resume=resume,
-            progress=progress,
-        )
-    results = results.with_provenance(
-        model=Path(model).name, model_hash=model_hash(classifier), data=Path(data).name, config=_name(config)
-    )
-    write_json(results.to_dict(), out)
-    if state is not None:
-        state.unlink(missing_ok=True)
-    if as_json:
-        print_json(results.to_dict())
-    else:
-        print_results(results, console)
-
-
-def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> int:
-    """Return how many clips are evaluated between two saved states: on a CPU a large one takes a minute by itself."""
-    if device.type != "cpu":
-        return 16
-    pixels = classifier.frames * classifier.size[0] * classifier.size[1]
-    return max(1, min(16, 2**20 // pixels))
-
-
-def _require_new_state(state: Path | None, *, resume: bool, overwrite: bool) -> None:
-    """Keep what an interrupted evaluation found, unless it goes on or is given up."""
-    if state is not None and resume and not state.exists():
-        errors.print(f"there is no {state} to resume from: beginning anew", highlight=False, soft_wrap=True)
-    require_new(state, overwrite=resume or overwrite, also=", go on with --resume")
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
@@ -355,8 +239,3 @@ def _network(
     except (TypeError, ValueError) as error:  # layers of torch say in their own way what they cannot be
         given = ", ".join(f"{name}={value}" for name, value in settings.items())
         raise ArgumentError(f"the network cannot be built with {given}: {error}") from error
-
-
-def _name(path: str | Path | None) -> str | None:
-    """Return the last part of a path: where things lie on this machine is nobody's business."""
-    return None if path is None else Path(path).name

@@ -7,7 +7,7 @@ import torch
 
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
-from whytube.cli.learn import _save_and_judge
+from whytube.cli.train import _save_and_judge
 from whytube.models import load_classifier, read_card, save_classifier
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 
