@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whytube.checks import unknown_name
 from whytube.cli.config import Changes, Config, changed, read_changes
 from whytube.cli.options import (
     Data,
