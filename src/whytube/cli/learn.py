@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from whytube.errors import ArgumentError, WhytubeError
 from whytube.files import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import torch
 
@@ -262,7 +263,7 @@ def evaluate(
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
-    with progress_bar("evaluating, clip") as progress:
+    with _kept(state), progress_bar("evaluating, clip") as progress:
         results = run_suite(
             methods,
             classifier,
@@ -287,6 +288,17 @@ def evaluate(
         print_json(results.to_dict())
     else:
         print_results(results, console)
+
+
+@contextmanager
+def _kept(state: Path | None) -> Iterator[None]:
+    """Say how to go on with an evaluation that is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if state is not None and state.exists():
+            stop.add_note("--resume goes on from what was found so far")
+        raise
 
 
 def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> int:
