@@ -148,6 +148,18 @@ def test_a_report_draws_on_no_other_video(folder, clips, capsys, monkeypatch):
         assert page.count("The video has changed since it was explained.") == 1
 
 
+def test_a_pipe_in_the_place_of_a_video_is_not_waited_for(folder, capsys, monkeypatch):
+    os.mkfifo("videos/frames/9.png")
+    words = ("explain", "videos/a.mp4", "videos/frames", "--model", "model", "--out", "whys")
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    Path("videos/a.mp4").unlink()
+    os.mkfifo("videos/a.mp4")
+    assert "a.json exists, of another version of the video" in run(capsys, monkeypatch, *words)[2]
+    monkeypatch.setattr(sys, "argv", ["whytube", "report", "whys", "--out", "page.html"])
+    assert ended() == 0
+    assert "a.mp4: The video has changed since it was explained." in capsys.readouterr().err
+
+
 def test_without_a_folder_to_write_to_answers_are_only_printed(folder, capsys, monkeypatch):
     code, out, _ = run(
         capsys, monkeypatch, "explain", "videos/a.mp4", "videos/broken.mp4", "--model", "model", "--json"

@@ -276,6 +276,8 @@ def video_hash(path: Path) -> str:
     """SHA-256 of a file, or of the names and hashes of a folder's frames; "" where they cannot be read."""
     try:
         if not path.is_dir():
+            if not path.is_file():  # a pipe or a device may never end
+                return ""
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         digest = hashlib.sha256()
