@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whytube.cli import _with_options, main
+from whytube.cli import main, with_options
 from whytube.data.world import World
 from whytube.video import write_video
 
@@ -62,7 +62,8 @@ def folder(tmp_path_factory) -> Path:
         ),
         (("explain", "dance.mp4", "--overlay", "why.avi"), "--overlay must end in .mp4, .gif or .png, got why.avi"),
         (("explain", "dance.mp4", "--sheet", "why.gif"), "--sheet must end in .png, got why.gif"),
-        (("explain", "dance.mp4", "--style", "arrows"), "--style must be one of boxes, heat, grad-cam, got arrows"),
+        (("explain", "dance.mp4", "--style", "arrows"), "unknown style 'arrows'. Known: boxes, grad-cam, heat"),
+        (("explain", "dance.mp4", "--style", "het"), "unknown style 'het'. Did you mean 'heat'?"),
         (("explain", "dance.mp4", "dance.mp4", "--save", "a.json"), "--save and --coco are for one video"),
         (("explain", "dance.mp4", "junk.mp4", "--overlay", "mp4"), "need --out DIR"),
         (
@@ -116,6 +117,6 @@ def test_parameters_in_messages_become_the_options_of_the_command():
         "it is cut off. Pass `salvage=True`, `k`, `model=demo` or `why_not`; `radius=2`, `whytube data check` stay"
     )
     expected = "it is cut off. Pass --salvage, -k, --model demo or --why-not; `radius=2`, `whytube data check` stay"
-    assert _with_options(message, ["explain", "clip.mp4"]) == expected
-    assert _with_options("`salvage=True` and `lr`", ["train", "classifier"]) == "`salvage=True` and --lr"
-    assert _with_options("plain {text}", ["explain"]) == "plain {text}"
+    assert with_options(message, ["explain", "clip.mp4"]) == expected
+    assert with_options("`salvage=True` and `lr`", ["train", "classifier"]) == "`salvage=True` and --lr"
+    assert with_options("plain {text}", ["explain"]) == "plain {text}"

@@ -110,6 +110,56 @@ def test_another_model_or_another_video_is_not_taken_for_the_same(folder, clips,
     assert "a.json exists, of another version of the video" in run(capsys, monkeypatch, *words, "model")[2]
 
 
+def test_an_answer_to_another_question_is_not_taken_for_this_one(folder, capsys, monkeypatch):
+    words = ("explain", "videos/a.mp4", "--out", "whys", "--model", "model", "--overwrite")
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    likely = sorted(Explanation.load("whys/a.json").probabilities.items(), key=lambda row: -row[1])
+    first, second, third = (name for name, _ in likely)
+    for asked in (("--why", second), ("--why-not", third)):
+        assert run(capsys, monkeypatch, *words, *asked)[0] == 0
+        assert "a.json exists, of another question" in run(capsys, monkeypatch, *words[:-1])[2]
+        assert "0 explained, 1 there already" in run(capsys, monkeypatch, *words[:-1], *asked)[2]
+    assert run(capsys, monkeypatch, *words, "--why", first, "--why-not", second)[0] == 0
+    assert "0 explained, 1 there already" in run(capsys, monkeypatch, *words[:-1])[2], "the same in other words"
+    Path("model/explainer.safetensors").unlink()
+    assert "a.json exists, of another question" in run(capsys, monkeypatch, *words[:-1])[2], "regions without words"
+
+
+@pytest.mark.parametrize("command", ["explain", "classify"])
+def test_errors_in_json_speak_of_options(folder, capsys, monkeypatch, command):
+    whole = Path("videos/a.mp4").read_bytes()
+    Path("cut.mp4").write_bytes(whole[: len(whole) * 3 // 4])
+    code, out, _ = run(capsys, monkeypatch, command, "cut.mp4", "videos/a.mp4", "--model", "model", "--json")
+    assert code == 2
+    assert "or pass --salvage to use the frames that decode" in json.loads(out)[0]["error"]
+
+
+def test_a_report_draws_on_no_other_video(folder, clips, capsys, monkeypatch):
+    words = ("explain", "videos/a.mp4", "videos/b.avi", "--model", "model", "--out", "whys")
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    report = ["whytube", "report", "whys", "--out", "page.html", "--overwrite"]
+    for change in (lambda: write_video("videos/a.mp4", clips[1], 8.0), lambda: Path("videos/a.mp4").write_text("junk")):
+        change()
+        monkeypatch.setattr(sys, "argv", report)
+        assert ended() == 0
+        assert "a.mp4: The video has changed since it was explained." in capsys.readouterr().err
+        page = Path("page.html").read_text()
+        assert page.count("<video") == 1
+        assert page.count("The video has changed since it was explained.") == 1
+
+
+def test_a_pipe_in_the_place_of_a_video_is_not_waited_for(folder, capsys, monkeypatch):
+    os.mkfifo("videos/frames/9.png")
+    words = ("explain", "videos/a.mp4", "videos/frames", "--model", "model", "--out", "whys")
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    Path("videos/a.mp4").unlink()
+    os.mkfifo("videos/a.mp4")
+    assert "a.json exists, of another version of the video" in run(capsys, monkeypatch, *words)[2]
+    monkeypatch.setattr(sys, "argv", ["whytube", "report", "whys", "--out", "page.html"])
+    assert ended() == 0
+    assert "a.mp4: The video has changed since it was explained." in capsys.readouterr().err
+
+
 def test_without_a_folder_to_write_to_answers_are_only_printed(folder, capsys, monkeypatch):
     code, out, _ = run(
         capsys, monkeypatch, "explain", "videos/a.mp4", "videos/broken.mp4", "--model", "model", "--json"

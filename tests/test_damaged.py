@@ -125,6 +125,20 @@ def test_saved_runs(fit, name, tmp_path):
         fit(tiny_classifier(), Tints(), more, out_dir=tmp_path, resume=True)
 
 
+def test_states_of_evaluations(tmp_path):
+    path, whole = tmp_path / "state.safetensors", tmp_path / "whole.safetensors"
+
+    def run(path, progress=None):
+        asked = {"fills": ("zero",), "batch_size": 2, "clips": True, "state": path, "progress": progress}
+        evaluate([Centre(WORDS), TrueBox()], Adder(), Squares(4), resume=True, **asked)
+
+    run(whole)
+    files = written(path, variants(lambda rng: damaged_model(whole, rng)))
+    loaded, refused = outcomes(files, run, ModelError)
+    assert loaded + refused == 1000
+    assert refused > 500
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [

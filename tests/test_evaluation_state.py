@@ -81,14 +81,15 @@ def test_an_interruption_inside_a_batch_leaves_whole_batches(tmp_path):
 
 def test_tallies_of_unequal_length_are_cut(tmp_path):
     path = tmp_path / "state.safetensors"
-    kept = State({"a": Tally(), "b": Tally()}, {}, path)
+    same = {"clips": 4, "negatives": 1, "k": 1}
+    kept = State({"a": Tally(), "b": Tally()}, same, path)
     figures = {"answered": torch.tensor([[[1.0]], [[float("nan")]]])}
     for tally in kept.tallies.values():
         tally.add(figures, [{"index": 0}, {"index": 1}])
     kept.add(torch.tensor([True, False]), torch.tensor([True, True]))
     kept.tallies["a"].add(figures, [{"index": 2}, {"index": 3}])
     kept.save(now=True)
-    back = State({"a": Tally(), "b": Tally()}, {}, path)
+    back = State({"a": Tally(), "b": Tally()}, same, path)
     back.load()
     assert back.done == 2
     for tally in back.tallies.values():
@@ -137,7 +138,9 @@ def test_a_damaged_state_is_refused(tmp_path):
         ((tensors, header | {"records": []}), "it is damaged"),
         ((tensors, header | {"done": "many"}), "it is damaged"),
         (({"clips": tensors["clips"], "9.answered": tensors["clips"]}, header), "it is damaged"),
-        ((tensors, header | {"run": 3}), "its data is None, expected"),
+        ((tensors, header | {"run": 3}), "`run` must be an object"),
+        ((tensors, header | {"records": [["x"]] * 4}), r"`records\[0\]\[0\]` must be an object"),
+        ((tensors | {"0.answered": tensors["0.answered"].repeat(1, 2, 1)}, header), "not as many figures as clips"),
     ):
         save_tensors(path, *broken, kind="evaluation")
         with pytest.raises(ModelError, match=says):
@@ -182,7 +185,8 @@ def test_the_command_goes_on_after_ctrl_c_and_keeps_what_it_has(tmp_path):
         while not state.exists() and going.poll() is None and time.monotonic() < limit:
             time.sleep(0.02)
         going.send_signal(signal.SIGINT)
-        going.communicate(timeout=120)
+        _, said = going.communicate(timeout=120)
+    assert said.endswith("interrupted; --resume goes on from the last saved state\n")
     assert state.exists()
     assert not out.exists()
     refused = subprocess.run(command(tmp_path), capture_output=True, text=True, env=environment)
@@ -194,7 +198,7 @@ def test_the_command_goes_on_after_ctrl_c_and_keeps_what_it_has(tmp_path):
     (tmp_path / "whole").mkdir()
     whole = subprocess.run(command(tmp_path / "whole", "--json"), capture_output=True, text=True, env=environment)
     assert whole.returncode == 0, whole.stderr
-    assert "evaluating: 18 clips, 2 methods, regions masked with mean" in whole.stderr
+    assert "evaluating: 18 clips of world, 2 methods, regions masked with mean" in whole.stderr
     assert json.loads(out.read_text()) == json.loads(whole.stdout)
     assert [file.name for file in (tmp_path / "whole").iterdir()] == ["results.json"]
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
+from whytube import wrap
 from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explaining import explain, explain_all
 from whytube.explanation import Explanation
@@ -297,3 +298,22 @@ def test_a_class_that_was_not_said_is_not_called_the_answer(video, explainer):
     other = next(name for name in explainer.classes if name != said)
     sentence = explain(video, explainer, why=other, why_not=said).sentence
     assert sentence.startswith(f"classified as {said}; asked why {other}, not {said}")
+
+
+def test_networks_whose_state_is_not_all_tensors_are_named_by_their_weights(video):
+    class Own(torch.nn.Module):
+        def __init__(self, seed):
+            super().__init__()
+            torch.manual_seed(seed)
+            self.convolution, self.head = torch.nn.Conv3d(3, 4, 3, padding=1), torch.nn.Linear(4, 3)
+
+        def forward(self, clips):
+            return self.head(self.convolution(clips).relu().mean((2, 3, 4)))
+
+        def get_extra_state(self):
+            return {"version": 1}
+
+    def named(own):
+        return explain(video, wrap(own, classes=["a", "b", "c"], frames=4, size=32)).model_hash
+
+    assert named(Own(0)) == named(Own(0)) != named(Own(1))

@@ -156,6 +156,8 @@ def test_a_card_without_its_video_says_so(tmp_path):
     assert page.count("video") == 0
     assert f"The video is no longer at {gone.source}." in page.text
     (tmp_path / "new.mp4").write_bytes(b"other")
+    long = replace(gone, source="/" + 300 * "x")
+    assert "The video is no longer at /xxx" in report(tmp_path, explanations=[(long, None)]).text
     changed = replace(gone, source=str(tmp_path / "new.mp4"), video_hash="12" * 32)
     assert "The video has changed since it was explained." in report(tmp_path, explanations=[(changed, b"")]).text
 

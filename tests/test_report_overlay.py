@@ -206,3 +206,16 @@ def test_another_clip_is_refused(tmp_path):
         overlay_video(clip(), explanation(), tmp_path / "o.mp4", slow=0)
     with pytest.raises(ArgumentError, match="`scale`"):
         overlay_frames(clip(), explanation(), scale=-1)
+
+
+def test_pictures_say_what_limits_the_answer():
+    weak = reason("with cat")
+    weak = replace(weak, evidence=tuple(replace(e, positive_after=0.8, negative_after=0.1) for e in weak.evidence))
+    assert explanation(reason("with cat")).remarks == ()
+    assert explanation(weak).remarks == ("in small part",)
+    assert explanation(replace(weak, evidence=())).remarks == ("not checked",)
+    assert explanation(reason("with cat", moved=False)).remarks == ("no region explains this",)
+    clip = torch.rand(3, len(explanation().frames), 48, 48)
+    high = contact_sheet(clip, explanation(reason("with cat"))).shape[0]
+    assert contact_sheet(clip, explanation(weak)).shape[0] > high, "a line more above the picture"
+    assert contact_sheet(clip, explanation(reason("with cat")), style="heat").shape[0] > high, "it is named as heat"

@@ -54,7 +54,9 @@ class TestLimit:
         path = make_gif(tmp_path / "huge.gif", 16000, 16000)
         assert path.stat().st_size < 1000
         for act in (read_clip, probe, lambda p: next(iter_windows(p)), lambda p: read_clip(p, salvage=True)):
-            with pytest.raises(VideoError, match=r"16000 x 16000 pixels; expected at most 67108864.*`max_pixels="):
+            with pytest.raises(
+                VideoError, match=r"16000 x 16000 pixels; expected at most 67108864.*`max_pixels=256000000`"
+            ):
                 act(path)
 
     def test_8k_passes(self, tmp_path):
@@ -72,7 +74,7 @@ class TestLimit:
     @pytest.mark.parametrize("codec", ["png", "mjpeg"])
     def test_of_pictures(self, tmp_path, codec):
         (tmp_path / "0.png").write_bytes(encode_image(picture(0), codec))
-        with pytest.raises(VideoError, match=r"0\.png has 64 x 48 pixels"):
+        with pytest.raises(VideoError, match=r"0\.png has frames of 64 x 48 pixels.*`max_pixels=3072`"):
             read_clip(tmp_path, max_pixels=3000)
         assert read_clip(tmp_path, frames=2, max_pixels=3072).size == (48, 64)
         with pytest.raises(VideoError, match="64 x 48 pixels"):

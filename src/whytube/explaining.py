@@ -151,12 +151,13 @@ def contrastive_map(
     return fine / max(float(fine.max()), 1e-12)
 
 
-def model_hash(classifier: VideoClassifier) -> str:
+def model_hash(classifier: torch.nn.Module) -> str:
     """SHA-256 of the names and values of all tensors that a classifier runs with."""
     digest = hashlib.sha256()
     for name, tensor in classifier.state_dict().items():
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        if isinstance(tensor, torch.Tensor):  # a layer's `get_extra_state` may give anything else
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -275,6 +276,8 @@ def video_hash(path: Path) -> str:
     """SHA-256 of a file, or of the names and hashes of a folder's frames; "" where they cannot be read."""
     try:
         if not path.is_dir():
+            if not path.is_file():  # a pipe or a device may never end
+                return ""
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         digest = hashlib.sha256()

@@ -217,6 +217,14 @@ class Explanation:
         return bool(self.telling)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What limits the answer, in a few words each, for pictures that have no room for the sentence."""
+        found = [] if self.explained else [UNEXPLAINED]
+        if self.explained and not any(reason.moved_much for reason in self.telling):
+            found.append("in small part" if any(reason.evidence for reason in self.telling) else "not checked")
+        return (*found, ONE_FRAME) if self.one_frame else tuple(found)
+
+    @property
     def said(self) -> str:
         """The most probable class, which need not be `positive`."""
         return self._likeliest[0]

@@ -57,7 +57,7 @@ def main() -> None:
     try:
         app()
     except WhytubeError as error:
-        _fail(_with_options(str(error), sys.argv[1:]))
+        _fail(with_options(str(error), sys.argv[1:]))
     except OSError as error:  # the system refuses: a full disk, missing rights, a name that is too long
         _fail(": ".join(printable(part) for part in (error.filename, error.strerror or error) if part is not None))
 
@@ -69,7 +69,7 @@ def _fail(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def _with_options(message: str, words: list[str]) -> str:
+def with_options(message: str, words: list[str]) -> str:
     """Write `name`, `name=True` and `name=value` as options of the command that `words` call; what is none stays."""
     command: Any = typer.main.get_command(app)
     for word in words:

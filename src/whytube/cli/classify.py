@@ -30,7 +30,7 @@ def classify(
 
     Example: `whytube classify clip.mp4 --model i3d-kinetics-400 --top 3`
     """
-    from whytube.cli.many import each, find_videos, tell_failures
+    from whytube.cli.many import each, find_videos, tell_failures, told
     from whytube.explaining import classify as probabilities
     from whytube.models import load_model
 
@@ -46,7 +46,7 @@ def classify(
         row: dict[str, Any] = {"source": str(video.absolute()), "model": known.classifier.title}
         if isinstance(said, WhytubeError):
             failed[video] = said
-            plain.append({**row, "error": str(said)})
+            plain.append({**row, "error": told(said)})
             continue
         plain.append({**row, "probabilities": said})
         if not as_json:

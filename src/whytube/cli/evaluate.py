@@ -23,6 +23,7 @@ from whytube.cli.options import (
     print_json,
     progress_bar,
     require_new,
+    resumable,
     write_json,
 )
 from whytube.errors import ArgumentError
@@ -99,11 +100,11 @@ def evaluate(
     methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
     wanted = clips_to_take(source, "test", count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
-    told = f"{wanted} clips, {len(methods)} methods, regions masked with {fills}"
+    told = f"{wanted} clips of {data}, {len(methods)} methods, regions masked with {fills}"
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
-    with progress_bar("evaluating, clip") as progress:
+    with resumable(state), progress_bar("evaluating, clip") as progress:
         results = run_suite(
             methods,
             classifier,
@@ -135,7 +136,7 @@ def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> i
     if device.type != "cpu":
         return 16
     pixels = classifier.frames * classifier.size[0] * classifier.size[1]
-    return max(1, min(16, 2**20 // pixels))
+    return max(1, min(16, 2**18 // pixels))
 
 
 def _require_new_state(state: Path | None, *, resume: bool, overwrite: bool) -> None:

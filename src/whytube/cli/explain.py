@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from whytube.checks import unknown_name
 from whytube.cli.options import Device, Json, MaxPixels, Model, Overwrite, console, errors, require_new, write_json
 from whytube.errors import ArgumentError
 from whytube.files import make_folder
@@ -84,7 +85,7 @@ def explain(
     """
     began = time.perf_counter()
     if style not in STYLES:
-        raise ArgumentError(f"--style must be one of {', '.join(STYLES)}, got {style}")
+        raise unknown_name("style", style, STYLES)
     several = len(videos) > 1 or out is not None or _holds_videos(videos[0])
     if several:
         _check_several(out, overlay, sheet, every=every, profile=profile, save=save, coco=coco)
@@ -116,7 +117,7 @@ def explain(
             lambda video, explanation, path: _draw_beside(
                 video, explanation, path, explainer, overlay, sheet, style=style, overwrite=overwrite
             ),
-            Asked(a, b, k, model_hash(explainer.classifier)),
+            Asked(a, b, {**explainer.settings, "k": k}, model_hash(explainer.classifier)),
             out=out,
             overwrite=overwrite,
             as_json=as_json,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from whytube.cli.options import errors, print_json, print_plain, progress_bar
 from whytube.errors import ArgumentError, ExplanationError, WhytubeError, printable
 from whytube.files import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from whytube.explanation import Explanation
 
@@ -74,11 +75,19 @@ def each(
                 yield video, error
 
 
+def told(error: WhytubeError) -> str:
+    """Return what the command line says of an error: with its options, not the parameters of Python."""
+    from whytube.cli import with_options
+
+    return with_options(str(error), sys.argv[1:])
+
+
 def tell_failures(failed: dict[Path, WhytubeError], total: int) -> None:
     """End with the videos that failed and why, if any did."""
     if failed:
         rows = (f"  {_about(video, error)}" for video, error in failed.items())
-        raise ArgumentError(f"{len(failed)} of {total} videos failed, the others are done:", *rows)
+        others = ", the others are done" if len(failed) < total else ""
+        raise ArgumentError(f"{len(failed)} of {total} videos failed{others}:", *rows)
 
 
 def _about(video: Path, error: WhytubeError) -> str:
@@ -91,7 +100,7 @@ class Asked:
 
     why: str | None
     why_not: str | None
-    k: int
+    settings: Mapping[str, Any]
     model_hash: str
 
     def differs(self, old: Explanation, video: Path) -> str:
@@ -102,8 +111,12 @@ class Asked:
             return f"of another model, {old.model or 'without a name'}"
         if old.video_hash != video_hash(video):
             return "of another version of the video"
-        same = self.why in (None, old.positive) and self.why_not in (None, old.negative)
-        return "" if same and old.settings.get("k") == self.k else "of another question"
+        positive = self.why or old.said
+        others = (name for name in old.probabilities if name != positive)
+        negative = self.why_not or max(others, key=old.probabilities.__getitem__, default="")
+        same = (old.positive, old.negative) == (positive, negative)
+        same = same and all(old.settings.get(name) == value for name, value in self.settings.items())
+        return "" if same else "of another question"
 
 
 def explain_many(
@@ -144,14 +157,14 @@ def explain_many(
         return found
 
     failed: dict[Path, WhytubeError] = {}
-    plain = []
+    plain: list[dict[str, Any]] = []
     for video, found in each("explaining", videos, work):
         if isinstance(found, WhytubeError):
             failed[video] = found
-            plain.append({"source": str(video.absolute()), "error": str(found)})
-            continue
-        plain.append(found.to_dict())
-        if not as_json:
+            plain.append({"source": str(video.absolute()), "error": told(found)})
+        elif as_json:
+            plain.append(found.to_dict())
+        else:
             print_plain(f"{video}: {found.sentence}")
     if as_json:
         print_json(plain)

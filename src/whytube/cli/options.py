@@ -66,6 +66,8 @@ def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0)
 
         if size[0] != size[1]:
             raise ArgumentError(f"the world's clips are square; the classifier wants {size[0]} x {size[1]}")
+        if Path("world").exists():
+            errors.print("--data world is the embedded world; the folder of that name is ./world", highlight=False)
         return World(size=size[0], frames=frames, seed=seed)
     from whytube.data.layout import read_dataset
 
@@ -194,11 +196,19 @@ def training_bar(plan: Plan, *, curves: Path | None = None) -> Iterator[Training
             if write is not None:
                 write(record)
 
-        try:
-            yield TrainingBar(step, record)
-        except KeyboardInterrupt as stop:
-            stop.add_note("--resume goes on from the last saved state, if one was reached")
-            raise
+        yield TrainingBar(step, record)
+
+
+@contextlib.contextmanager
+def resumable(state: Path | None) -> Iterator[None]:
+    """Have work that is stopped say whether it can go on: where its state is saved, if it keeps one."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if state is not None:
+            kept = state.exists()
+            stop.add_note("--resume goes on from the last saved state" if kept else "nothing was saved yet")
+        raise
 
 
 def _course(record: Record) -> str:

@@ -65,7 +65,7 @@ def report(
             problem = source_problem(explanation)
             if problem:
                 print_plain(f"{explanation.source}: {problem}", to=errors)
-            there = Path(explanation.source).exists()
+            there = not problem and Path(explanation.source).exists()
             drawn = overlay_video(explanation.source, explanation, Path(folder) / f"{number}.mp4") if there else None
             pairs.append((explanation, drawn))
         write_report(out, explanations=pairs, results=measured, title=title)

@@ -22,6 +22,7 @@ from whytube.cli.options import (
     open_source,
     print_result,
     require_new,
+    resumable,
     training_bar,
     write_json,
 )
@@ -98,7 +99,8 @@ def train_classifier(
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": last_part(pretrained), "config": last_part(config)}
     plan = plan_classifier(model, source, how, where)
-    with training_bar(plan, curves=out / "tensorboard" / "classifier" if tensorboard else None) as bar:
+    curves = out / "tensorboard" / "classifier" if tensorboard else None
+    with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
         history = fit_classifier(
             model,
             source,
@@ -170,7 +172,8 @@ def train_explainer(
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
     plan = plan_explainer(model, source, how, where)
-    with training_bar(plan, curves=out / "tensorboard" / "explainer" if tensorboard else None) as bar:
+    curves = out / "tensorboard" / "explainer" if tensorboard else None
+    with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
         _, history = fit_explainer(
             model,
             source,

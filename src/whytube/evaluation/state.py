@@ -10,11 +10,14 @@ import hashlib
 import time
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from whytube.errors import ModelError
+from whytube.explaining import model_hash
+from whytube.models.files import read_as
 from whytube.models.stored import load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 KIND = "evaluation"
+DAMAGED = "it is damaged. Remove it to begin anew"
 SAVE_SECONDS = 10.0
 """The state is written after the first batch, then when the last time is this long ago."""
 
@@ -41,6 +45,15 @@ class Tally:
     def whole(self) -> dict[str, torch.Tensor]:
         """Figures (M, N, k) over all clips so far."""
         return {name: torch.cat([part[name] for part in self.figures]) for name in self.figures[0]}
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the file says beside its tensors; run: see `State.same`. records: by method, of each clip."""
+
+    run: dict[str, Any]
+    done: int
+    records: list[list[dict[str, Any]]]
 
 
 @dataclass
@@ -89,31 +102,32 @@ class State:
         if self.path is None or not self.path.exists():
             return
         tensors, header = load_tensors(self.path, kind=KIND)
-        told = header.get("run")
-        before: dict[str, Any] = told if isinstance(told, dict) else {}
+        stored = read_as(_Stored, header, self.path, DAMAGED)
         for name, value in self.same.items():
-            if before.get(name) != value:
-                differs = f"its {name} is {before.get(name)!r}, expected {value!r}"
+            if stored.run.get(name) != value:
+                differs = f"its {name} is {short(stored.run.get(name))}, expected {short(value)}"
                 text = f"cannot resume {self.path}: {differs}. Use the same settings, or remove it to begin anew"
                 raise ModelError(text)
         try:
-            self._fill(tensors, int(header["done"]), list(header["records"]))
-        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
-            raise ModelError(f"cannot resume {self.path}: it is damaged ({error}). Remove it to begin anew") from error
+            self._fill(tensors, stored)
+        except (KeyError, IndexError, ValueError, RuntimeError) as error:
+            raise ModelError(f"cannot use {self.path}: {DAMAGED} ({error})") from error
 
-    def _fill(self, tensors: Mapping[str, torch.Tensor], done: int, records: Sequence[list[dict[str, Any]]]) -> None:
+    def _fill(self, tensors: Mapping[str, torch.Tensor], stored: _Stored) -> None:
         parts: list[dict[str, torch.Tensor]] = [{} for _ in self.tallies]
         figures = {name: bits.view(torch.float64) for name, bits in tensors.items()}
-        clips = figures.pop("clips")
+        clips, done = figures.pop("clips"), stored.done
         for name, values in figures.items():
             place, _, path = name.partition(".")
             parts[int(place)][path] = values
-        if any(len(values) != done for values in (clips, *figures.values())) or clips.shape != (done, 2) or done < 1:
+        shape = (done, self.same["negatives"], self.same["k"])
+        wrong = any(values.shape != shape for values in figures.values()) or clips.shape != (done, 2)
+        if wrong or not 1 <= done <= self.same["clips"]:
             raise ValueError("not as many figures as clips")
         if len({frozenset(part) for part in parts}) != 1 or "answered" not in parts[0]:
             raise ValueError("figures are missing")
-        for tally, part, kept in zip(self.tallies.values(), parts, records, strict=True):
-            tally.figures, tally.records = [part], list(kept)
+        for tally, part, kept in zip(self.tallies.values(), parts, stored.records, strict=True):
+            tally.figures, tally.records = [part], kept
         self.clips, self.done = [clips], done
 
 
@@ -141,9 +155,7 @@ def _feed(update: Callable[[bytes], None], value: object, seen: set[int]) -> Non
     elif isinstance(value, torch.nn.Module):
         if id(value) not in seen:  # controls ask the same classifier
             seen.add(id(value))
-            for name, tensor in value.state_dict().items():
-                update(name.encode())
-                _feed(update, tensor, seen)
+            update(model_hash(value).encode())
     elif isinstance(value, tuple | list):
         for part in value:
             _feed(update, part, seen)

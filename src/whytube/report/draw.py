@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from whytube.explanation import MUCH, UNEXPLAINED
+from whytube.explanation import MUCH
 from whytube.report.font import ABOVE, CAPITAL, fitted, text_picture, text_width
 
 if TYPE_CHECKING:
@@ -134,11 +134,12 @@ class Canvas:
     """Draws one explanation on pictures of `size` (height, width), each a whole frame of the video.
 
     Only the reasons that the sentence names are drawn. Where it says that no region explains the answer, the line above
-    the picture says so, and nothing is drawn on it.
+    the picture says so, and nothing is drawn on it. note: a further line above the picture.
     """
 
     explanation: Explanation
     size: tuple[int, int]
+    note: str = ""
 
     @property
     def ranks(self) -> list[int]:
@@ -202,7 +203,7 @@ class Canvas:
     def _header(self, width: int) -> Image.Image:
         """Write the question on one line, a little larger than the labels if it fits, or else on two lines.
 
-        A guess is called one, and a last line says so where no region explains the answer.
+        A guess is called one, and further lines say what limits the answer and what the colours are.
         """
         margin = 4 * self.text
         a, b = (self.explanation.positive, WHITE), (self.explanation.negative, WHITE)
@@ -212,8 +213,7 @@ class Canvas:
         fits = [s for s in (self.text + 1, self.text) if text_width(whole, s) <= width - 2 * margin]
         lines = [[*first, (", not ", QUIET), b]] if fits else [first, [("not ", QUIET), b]]
         scale = fits[0] if fits else self.text
-        if not self.explanation.explained:
-            lines.append([(UNEXPLAINED, QUIET)])
+        lines += [[(remark, QUIET)] for remark in (*self.explanation.remarks, self.note) if remark]
         bar = Image.new("RGB", (width, (12 * len(lines) + 3) * scale), GROUND)
         for row, line in enumerate(lines):
             x, y = margin, (12 * row + 4) * scale

@@ -92,7 +92,11 @@ def source_problem(explanation: Explanation) -> str:
         return (
             "The frames were given as an array, which an explanation does not keep." if _is_array(explanation) else ""
         )
-    if not path.exists():
+    try:
+        there = path.exists()
+    except OSError:  # a name that is too long, say
+        there = False
+    if not there:
         return f"The video is no longer at {path}."
     if explanation.video_hash and video_hash(path) != explanation.video_hash:
         return "The video has changed since it was explained."

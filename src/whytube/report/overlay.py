@@ -110,7 +110,7 @@ def overlay_frames(
     scale: float | None = None,
 ) -> Overlay:
     """Draw an explanation on the frames of a video or clip, as `overlay_video` does; yields (H, W, 3) uint8."""
-    canvas = Canvas(explanation, picture_size(explanation.size, scale))
+    canvas = Canvas(explanation, picture_size(explanation.size, scale), _note(explanation, style, heat))
     hot = _heat(explanation, check_choice(style, "style", STYLES), heat)
     if isinstance(video, (str, os.PathLike)):
         reading = read_as(explanation)
@@ -141,7 +141,7 @@ def contact_sheet(
     if isinstance(video, (str, os.PathLike)):
         video = sampled_clip(video, explanation)
     frames, indices = _sampled(video, explanation)
-    canvas = Canvas(explanation, picture_size(explanation.size, scale))
+    canvas = Canvas(explanation, picture_size(explanation.size, scale), _note(explanation, style, heat))
     hot = _heat(explanation, check_choice(style, "style", STYLES), heat)
     chosen = np.unique(np.linspace(0, frames.shape[1] - 1, columns).round().astype(int))
     boxes, times = canvas.boxes(indices[chosen]), explanation.times
@@ -181,6 +181,13 @@ def picture_size(size: tuple[int, int], scale: float | None) -> tuple[int, int]:
 def read_as(explanation: Explanation) -> dict[str, Any]:
     """How the file was read that was explained: what `read_clip` was told beside its frames and size."""
     return {name: explanation.settings[name] for name in ("salvage", "max_pixels") if name in explanation.settings}
+
+
+def _note(explanation: Explanation, style: str, heat: NDArray[np.float32] | None) -> str:
+    """Say what the colours are, where there are any."""
+    if heat is not None:
+        return "a map, not checked by masking"
+    return "heat: what masking did" if style == "heat" and explanation.explained else ""
 
 
 def _heat(explanation: Explanation, style: str, heat: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

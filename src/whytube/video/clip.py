@@ -223,10 +223,11 @@ def orientation(picture: VideoFrame) -> tuple[int, bool]:
     return round(-math.atan2(b, a) / (math.pi / 2)) % 4, mirrored
 
 
-def too_large(what: str, max_pixels: int) -> VideoError:
-    """Build the error for frames beyond the limit; `what` says how large they are."""
+def too_large(name: str, width: int, height: int, max_pixels: int) -> VideoError:
+    """Build the error for frames beyond the limit; `name` is where they are."""
     return VideoError(
-        f"{what}; expected at most {max_pixels} pixels. Make it smaller", advice=f"raise `max_pixels={max_pixels}`"
+        f"{name} has frames of {width} x {height} pixels; expected at most {max_pixels} pixels. Make it smaller",
+        advice=f"pass `max_pixels={width * height}`",
     )
 
 
@@ -237,7 +238,7 @@ def check_clip(frames: int, size: tuple[int, int], max_pixels: int) -> tuple[int
         raise VideoError(
             f"a clip of {frames} frames of {size[1]} x {size[0]} pixels takes {12 * pixels / 1e9:.1f} GB of memory; "
             f"expected at most {CLIP_SHARE * max_pixels} pixels. Ask for a smaller size or fewer frames",
-            advice=f"raise `max_pixels={max_pixels}`, the limit of a frame; a clip may have {CLIP_SHARE} times as many",
+            advice=f"pass `max_pixels={-(-pixels // CLIP_SHARE)}`; a clip may have {CLIP_SHARE} times as many",
         )
     return size
 

@@ -186,7 +186,7 @@ class ContainerSource:
                 context = again.streams[stream.index].codec_context
                 width, height = getattr(context, "width", 0), getattr(context, "height", 0)
         if width * height > self.max_pixels:
-            raise too_large(f"{self.path} has frames of {width} x {height} pixels", self.max_pixels)
+            raise too_large(str(self.path), width, height, self.max_pixels)
 
     def _damaged(self, what: str) -> VideoError:
         advice = "pass `salvage=True` to use the frames that decode" if self.salvage or self._decodes() else ""

@@ -76,7 +76,7 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Vid
         raise VideoError(f"{name} is not a JPEG or PNG image; expected frames in one of the two")
     width, height = announced_size(data)
     if width * height > max_pixels:
-        raise too_large(f"{name} has {width} x {height} pixels", max_pixels)
+        raise too_large(name, width, height, max_pixels)
     context = av.CodecContext.create(codec, "r")
     assert isinstance(context, av.VideoCodecContext)
     try:

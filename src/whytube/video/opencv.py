@@ -107,7 +107,7 @@ def _opened(path: Path, max_pixels: int) -> Iterator[tuple[Any, NDArray[np.uint8
     try:
         width, height = (int(capture.get(n)) for n in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
         if width * height > max_pixels:
-            raise too_large(f"{path} has frames of {width} x {height} pixels", max_pixels)
+            raise too_large(str(path), width, height, max_pixels)
         there, picture = capture.read()
         if not there:
             raise VideoError(f"{path} is not a video that OpenCV can read. Convert it to H.264 mp4, or pip install av")
