@@ -69,3 +69,7 @@ def test_names_may_be_written_otherwise_where_that_leaves_one_choice():
 def test_errors_are_one_tree():
     assert issubclass(ArgumentError, WhytubeError)
     assert issubclass(ArgumentError, ValueError)
+
+
+def test_a_name_that_is_far_from_all_is_not_guessed():
+    assert "Known: jig, waltz" in str(unknown_name("class", "swing", ["waltz", "jig"]))

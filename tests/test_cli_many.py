@@ -213,6 +213,13 @@ def test_one_video_as_pictures_and_coco(folder, capsys, monkeypatch):
     assert json.loads(Path("c.json").read_text()) == Explanation.load("e.json").to_coco()
 
 
+def test_pictures_of_another_style_are_not_taken_for_the_same(folder, capsys, monkeypatch):
+    words = ("explain", "videos/a.mp4", "--model", "model", "--out", "whys", "--sheet", "png")
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    assert run(capsys, monkeypatch, *words, "--style", "heat")[0] == 0
+    assert {path.name for path in Path("whys").glob("*.png")} == {"a-sheet.png", "a-heat-sheet.png"}
+
+
 def test_what_decodes_of_a_damaged_file_is_drawn_on(folder, capsys, monkeypatch):
     Path("cut.mp4").write_bytes(Path("videos/a.mp4").read_bytes()[:-900])
     words = ("explain", "cut.mp4", "--model", "model", "--overlay", "o.mp4", "--sheet", "s.png", "--style", "grad-cam")

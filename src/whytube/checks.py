@@ -112,6 +112,6 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
 
 def suggestion(name: object, known: Collection[str]) -> str:
     """Return ". Did you mean ...?" with the nearest known name, "" where none is near."""
-    near = difflib.get_close_matches(str(name).lower(), [k.lower() for k in known], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), [k.lower() for k in known], n=1, cutoff=0.55)
     match = next((k for k in known if near and k.lower() == near[0]), None)
     return "" if match is None else f". Did you mean {match!r}?"

@@ -234,8 +234,9 @@ def _draw_beside(
     overwrite: bool,
 ) -> None:
     """Write the pictures of one of several explanations beside its file, where they are not there yet."""
-    drawn = None if overlay is None else path.with_suffix(f".{_kind(overlay)}")
-    side = None if sheet is None else path.with_name(f"{path.stem}-sheet.png")
+    stem = path.stem if style == "boxes" else f"{path.stem}-{style}"
+    drawn = None if overlay is None else path.with_name(f"{stem}.{_kind(overlay)}")
+    side = None if sheet is None else path.with_name(f"{stem}-sheet.png")
     wanted = [file if file is not None and (overwrite or not file.exists()) else None for file in (drawn, side)]
     if any(wanted):
         _draw(video, explanation, explainer, *wanted, style=style)
