@@ -182,17 +182,13 @@ class _Reading:
             raise ArgumentError("`fps` and `size` are for arrays and tensors: a file or a Clip says its own")
         if isinstance(video, Clip):
             return video
-        how = {"sampling": self.sampling, **self.kept}
-        return read_clip(video, frames=frames, size=size, **how)
+        return read_clip(video, frames=frames, size=size, sampling=self.sampling, **self.kept)
 
     @property
     def kept(self) -> dict[str, Any]:
         """What an explanation tells of it, so that what draws on the file reads it in the same way."""
-        told = {
-            "salvage": self.salvage or None,
-            "max_pixels": self.max_pixels if self.max_pixels != MAX_PIXELS else None,
-        }
-        return {name: value for name, value in told.items() if value is not None}
+        told = {"salvage": True} if self.salvage else {}
+        return told if self.max_pixels == MAX_PIXELS else {**told, "max_pixels": self.max_pixels}
 
 
 def _explanations(
@@ -269,7 +265,9 @@ def _identity(video: Video, clip: Clip) -> tuple[str, str]:
     )
     source = Path(clip.source)
     name = str(source.absolute()) if isinstance(video, Clip) and source.exists() else clip.source
-    return name, hashlib.sha256(f"{array.dtype} {array.shape}".encode() + array.tobytes()).hexdigest()
+    digest = hashlib.sha256(f"{array.dtype} {array.shape}".encode())
+    digest.update(array.data)
+    return name, digest.hexdigest()
 
 
 def video_hash(path: Path) -> str:
