@@ -40,6 +40,9 @@ class VideoClassifier(nn.Module, ABC):
     foldable: ClassVar[bool] = False
     """Whether each BatchNorm3d normalises the Conv3d defined right before it, so that the two can become one."""
 
+    cuts: ClassVar[tuple[str, ...]] = ()
+    """Stages after which the network can be run in two parts, `front` and `back`; early ones first."""
+
     def __init__(self, classes: Sequence[str], *, frames: int, size: tuple[int, int]) -> None:
         super().__init__()
         self.classes = checked_classes(classes)
@@ -67,6 +70,14 @@ class VideoClassifier(nn.Module, ABC):
     def forward(self, clips: torch.Tensor) -> torch.Tensor:
         """Class scores before the softmax: (B, 3, T, H, W) -> (B, C)."""
         return self.features(clips).logits
+
+    def front(self, clips: torch.Tensor, cut: str) -> torch.Tensor:
+        """Run on clips (B, 3, T, H, W) up to a stage of `cuts`: its output, (B, d, t, h, w)."""
+        raise ArgumentError(f"{self.architecture} cannot be run in parts")
+
+    def back(self, x: torch.Tensor, cut: str) -> torch.Tensor:
+        """Run what follows a stage of `cuts` on its output (B, d, t, h, w): logits (B, C)."""
+        raise ArgumentError(f"{self.architecture} cannot be run in parts")
 
     def map_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Shape (d, T, H, W) of each map, found by a run on an empty clip."""

@@ -68,6 +68,7 @@ class C3DResNet(VideoClassifier):
 
     architecture = "c3d-resnet"
     foldable = True
+    cuts = ("block1", "block2", "block3", "block4")
 
     def __init__(
         self,
@@ -114,13 +115,37 @@ class C3DResNet(VideoClassifier):
 
     def features(self, clips: Tensor) -> Features:
         """Clips (B, 3, T, H, W) in [0, 1] -> logits (B, C), maps (B, 256, T, H/8, W/8) and (B, 512, T, H/16, W/16)."""
-        x = (self.check_clips(clips) - MEAN) / STD
-        x = functional.relu(self.norm(self.stem(x)))
+        x = self._stem(clips)
         maps = []
-        for side, block in zip(self.pools, self.blocks, strict=True):
-            x = block(functional.max_pool3d(x, (1, side, side)) if side > 1 else x)
+        for place in range(len(self.blocks)):
+            x = self._block(x, place)
             maps.append(x)
         return Features(self.head(POOLINGS[self.pooling](x)), tuple(maps[-2:]))
+
+    def front(self, clips: Tensor, cut: str) -> Tensor:
+        """Run up to a block: clips (B, 3, T, H, W) -> its output (B, d, T, h, w)."""
+        x = self._stem(clips)
+        for place in range(self.cuts.index(cut) + 1):
+            x = self._block(x, place)
+        return x
+
+    def back(self, x: Tensor, cut: str) -> Tensor:
+        """Run what follows a block: its output (B, d, T, h, w) -> logits (B, C)."""
+        for place in range(self.cuts.index(cut) + 1, len(self.blocks)):
+            x = self._block(x, place)
+        logits: Tensor = self.head(POOLINGS[self.pooling](x))
+        return logits
+
+    def _stem(self, clips: Tensor) -> Tensor:
+        x = (self.check_clips(clips) - MEAN) / STD
+        return functional.relu(self.norm(self.stem(x)))
+
+    def _block(self, x: Tensor, place: int) -> Tensor:
+        """Run one block, with the pooling before it."""
+        side = self.pools[place]
+        pooled = functional.max_pool3d(x, (1, side, side)) if side > 1 else x
+        x = self.blocks[place](pooled)
+        return x
 
 
 def _head(channels: int, classes: int, layers: int) -> nn.Sequential:

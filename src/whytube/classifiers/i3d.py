@@ -135,6 +135,7 @@ class I3D(VideoClassifier):
 
     architecture = "i3d"
     foldable = True
+    cuts = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3", *MIXED)
     frozen: tuple[str, ...] = ()
     """Stages that training leaves as they are, see `freeze_below`."""
 
@@ -182,14 +183,32 @@ class I3D(VideoClassifier):
         """
         x = 2 * self.check_clips(clips) - 1
         maps = []
-        for name, stage in self.stages.items():
-            if name in POOLS:
-                kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
-                x = max_pool(pad_same(x, kernel, stride), kernel, stride)
-            x = stage(x)
+        for name in self.stages:
+            x = self._stage(x, name)
             if name in (FINE, COARSE):
                 maps.append(x)
         return Features(self._logits(x), tuple(maps))
+
+    def front(self, clips: Tensor, cut: str) -> Tensor:
+        """Run up to a stage: clips (B, 3, T, H, W) -> its output (B, d, t, h, w)."""
+        x = 2 * self.check_clips(clips) - 1
+        for name in self.cuts[: self.cuts.index(cut) + 1]:
+            x = self._stage(x, name)
+        return x
+
+    def back(self, x: Tensor, cut: str) -> Tensor:
+        """Run what follows a stage: its output (B, d, t, h, w) -> logits (B, C)."""
+        for name in self.cuts[self.cuts.index(cut) + 1 :]:
+            x = self._stage(x, name)
+        return self._logits(x)
+
+    def _stage(self, x: Tensor, name: str) -> Tensor:
+        """Run one stage, with the pooling before it."""
+        if name in POOLS:
+            kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
+            x = max_pool(pad_same(x, kernel, stride), kernel, stride)
+        x = self.stages[name](x)
+        return x
 
     def freeze_below(self, stage: str) -> None:
         """Train only from a stage on, e.g. "Mixed_4c"; "head" for the class layer alone.

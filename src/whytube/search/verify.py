@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -16,7 +16,7 @@ from whytube.tubes import erase_boxes, region_iou
 if TYPE_CHECKING:
     from whytube.classifiers.base import Features, VideoClassifier
 
-VERIFYING_FILL = "zero"
+SELECTING_FILLS = ("zero", "noise")
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
 VERIFIED_SCORE = "log-odds of B"
 """What the scores of `best_regions` are: how much the log-odds of B rise, against A and all other classes."""
@@ -62,11 +62,16 @@ class Regions:
         boxes: (B, N, k, T, 4) x1, y1, x2, y2 in pixels of the clip; zeros where the tube does not exist at that step.
         attribute_ids: (B, N, k) attribute indices, -1 for a region without a word.
         scores: (B, N, k), descending; comparable within one clip and negative only.
+        fits: (B, N, k), chance that the tube is where its attribute is; NaN where there is no attribute, or the method
+            does not say. None: it never says.
+        masked_clips: (B, N), how many masked clips the classifier was run on for the answer; None for none.
     """
 
     boxes: torch.Tensor
     attribute_ids: torch.Tensor
     scores: torch.Tensor
+    fits: torch.Tensor | None = None
+    masked_clips: torch.Tensor | None = None
 
 
 class Method(Protocol):
@@ -150,14 +155,16 @@ def best_regions(
         attribute_ids: (B, N, M), -1 for none; by default none has one.
         distinct: leave out tubes that are the same region as a better one, see SAME.
     """
-    logits = masked_logits(classifier, question, boxes, exists)  # (B, N, M, V, C)
-    after = log_odds(logits, question.negative[:, :, None, None, None])[..., 0]
+    asked = question.negative[:, :, None, None, None]
+    tries = [masked_logits(classifier, question, boxes, exists, fill=fill) for fill in SELECTING_FILLS]
+    after = torch.stack([log_odds(logits, asked)[..., 0] for logits in tries]).mean(0)  # (B, N, M, V)
     before = log_odds(question.features.logits, question.negative)  # (B, N)
     rise, variant = torch.where(exists, after - before[:, :, None, None], -torch.inf).max(-1)  # (B, N, M)
     tubes = boxes.gather(3, variant[..., None, None, None].expand(*variant.shape, 1, *boxes.shape[-2:]))[:, :, :, 0]
     if distinct:
         rise = _without_repeats(rise, tubes)
-    return top_regions(tubes, torch.full_like(variant, -1) if attribute_ids is None else attribute_ids, rise, k)
+    best = top_regions(tubes, torch.full_like(variant, -1) if attribute_ids is None else attribute_ids, rise, k)
+    return replace(best, masked_clips=len(SELECTING_FILLS) * exists.flatten(2).sum(-1))
 
 
 def _without_repeats(rise: torch.Tensor, tubes: torch.Tensor) -> torch.Tensor:
@@ -181,7 +188,7 @@ def masked_logits(
     boxes: torch.Tensor,
     tried: torch.Tensor,
     *,
-    fill: str = VERIFYING_FILL,
+    fill: str,
 ) -> torch.Tensor:
     """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C).
 

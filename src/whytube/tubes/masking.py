@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,7 +67,7 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
 
     fill, one of FILLS: "mean", the clip's mean colour; "blur", the frame under a strong Gaussian; "freeze", what was at
     that place in the first frame of the clip that the mask touches, so that motion stops and appearance stays; "zero",
-    black.
+    black; "noise", random pixels with the clip's mean and deviation, always the same ones for clips of one shape.
     """
     check_tensor(clips, "clips", "(B, 3, T, H, W)", ndim=5)
     check_tensor(mask, "mask", "(B, T, H, W)", ndim=4, floating=False)
@@ -110,9 +111,21 @@ def _freeze(clips: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return clips[torch.arange(len(clips), device=clips.device), :, first][:, :, None]
 
 
+def _noise(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    deviation, mean = torch.std_mean(clips, dim=(2, 3, 4), keepdim=True)
+    return (mean + deviation * _drawn(tuple(clips.shape[1:]), str(clips.device)).to(clips.dtype)).clamp(0, 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _drawn(shape: tuple[int, ...], device: str) -> torch.Tensor:
+    """Normal numbers, the same ones for a shape on every machine."""
+    return torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32)).to(device)
+
+
 FILLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "mean": _mean,
     "blur": _blur,
     "freeze": _freeze,
     "zero": _zero,
+    "noise": _noise,
 }
