@@ -42,6 +42,8 @@ class VideoClassifier(nn.Module, ABC):
 
     cuts: ClassVar[tuple[str, ...]] = ()
     """Stages after which the network can be run in two parts, `front` and `back`; early ones first."""
+    response_cut: ClassVar[str | None] = None
+    """The one of `cuts` at which the response to masking is predicted, see search/response.py."""
 
     def __init__(self, classes: Sequence[str], *, frames: int, size: tuple[int, int]) -> None:
         super().__init__()

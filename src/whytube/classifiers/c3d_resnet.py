@@ -15,7 +15,7 @@ conv5_x name all convolutions on one grid: h(x) is the output of block three (25
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -68,7 +68,8 @@ class C3DResNet(VideoClassifier):
 
     architecture = "c3d-resnet"
     foldable = True
-    cuts = ("block1", "block2", "block3", "block4")
+    cuts: ClassVar[tuple[str, ...]] = ("block1", "block2", "block3", "block4")
+    response_cut: ClassVar[str | None] = "block3"
 
     def __init__(
         self,

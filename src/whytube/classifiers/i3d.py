@@ -14,7 +14,7 @@ h(x) is the output of Mixed_4f (832 channels, stride 16) and of Mixed_5c (1024 c
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -135,7 +135,8 @@ class I3D(VideoClassifier):
 
     architecture = "i3d"
     foldable = True
-    cuts = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3", *MIXED)
+    cuts: ClassVar[tuple[str, ...]] = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3", *MIXED)
+    response_cut: ClassVar[str | None] = "Mixed_4b"
     frozen: tuple[str, ...] = ()
     """Stages that training leaves as they are, see `freeze_below`."""
 

@@ -18,12 +18,12 @@ from whytube.classifiers.base import VideoClassifier
 from whytube.errors import ArgumentError, ModelError, WhytubeError
 from whytube.explainer.explainer import Explainer
 from whytube.models.files import find_weights, load_saved, nearest, read_card, shipped_names
-from whytube.search.grad_cam import GradCamRegions
+from whytube.search.regions import RegionSearch
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-Model: TypeAlias = Explainer | GradCamRegions
+Model: TypeAlias = Explainer | RegionSearch
 """What answers questions about its classifier: with words, or by regions alone."""
 
 
@@ -67,7 +67,7 @@ def load_model(
         found = load_saved(model)
     named = found is not model
     if isinstance(found, VideoClassifier):
-        found = GradCamRegions(found)
+        found = RegionSearch(found)
     if not isinstance(found, Model):
         expected = "a name, a path, an Explainer or a VideoClassifier: see whytube.wrap"
         raise fail("model", expected, f"a bare {type(found).__name__}")

@@ -1,4 +1,4 @@
-"""Regions without words: tubes through a contrastive Grad-CAM map, each verified by masking it.
+"""Tubes through a contrastive Grad-CAM map: proposals that need no training.
 
 Grad-CAM is Selvaraju et al. 2017, here of the difference of two logits: where the features speak for A rather than B.
 The tubes come from the same search that the paper's method uses. It needs no training and works for any classifier.
@@ -7,22 +7,19 @@ The tubes come from the same search that the paper's method uses. It needs no tr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional
 
-from whytube.checks import check_int
 from whytube.classifiers.base import evaluating
 from whytube.errors import ModelError
-from whytube.search.verify import VERIFIED_SCORE, best_regions
 from whytube.subpath import top_subpaths
 from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.verify import Question, Regions
+    from whytube.search.verify import Question
 
 SIDES = (2 / 7, 3 / 7)
 """Sides of a square box, as fractions of the frame's shorter side: the paper's smallest and largest coarse forms."""
@@ -36,46 +33,20 @@ BACKGROUND = 0.5
 """Offset, as a fraction of (max - mean) over boxes; only boxes above it score positive. Higher means shorter tubes."""
 
 
-@dataclass(frozen=True, eq=False)
-class GradCamRegions:
-    """Explains `classifier` by moving regions, each checked by masking it.
+def map_tubes(classifier: VideoClassifier, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find the best tubes of small and large, square, tall and wide boxes through the contrastive Grad-CAM map.
 
-    Small and large, square, tall and wide boxes each propose their best tubes through the contrastive Grad-CAM map.
-    The tubes are ranked by how much the log-odds of B rise when they are masked.
+    Returns boxes (B, N, M, T, 4), the best of each form first, and which of them there are, (B, N, M).
     """
-
-    classifier: VideoClassifier
-    name: str = "grad-cam-regions"
-    attribute_names: tuple[str, ...] = ()
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """What an explanation says about how it was made."""
-        return {"objective": self.name, "score": VERIFIED_SCORE}
-
-    @property
-    def device(self) -> torch.device:
-        """Where it runs."""
-        return self.classifier.device
-
-    def to(self, device: torch.device | str) -> GradCamRegions:
-        """Move the classifier; returns itself."""
-        self.classifier.to(device)
-        return self
-
-    def __call__(self, question: Question, k: int) -> Regions:
-        """Answer with the k best tubes for every clip and negative class; none has a word."""
-        check_int(k, "k", 1)
-        frames, height, width = question.clips.shape[2:]
-        maps = contrastive_maps(self.classifier, question.clips, question.positive, question.negative)
-        found = []
-        for side in (share * min(height, width) for share in SIDES):
-            for stretch in (1.0, STRETCH, 1 / STRETCH):
-                form = (min(side * stretch, height), min(side / stretch, width))
-                found.append(box_tubes(maps, form, PER_FORM, frames=frames, size=(height, width)))
-        boxes, values = (torch.cat(part, 2) for part in zip(*found, strict=True))  # (B, N, M, T, 4), (B, N, M)
-        exists = (values > -torch.inf)[..., None]
-        return best_regions(self.classifier, question, boxes.unsqueeze(3), exists, k, distinct=True)
+    frames, height, width = question.clips.shape[2:]
+    maps = contrastive_maps(classifier, question.clips, question.positive, question.negative)
+    found = []
+    for side in (share * min(height, width) for share in SIDES):
+        for stretch in (1.0, STRETCH, 1 / STRETCH):
+            form = (min(side * stretch, height), min(side / stretch, width))
+            found.append(box_tubes(maps, form, PER_FORM, frames=frames, size=(height, width)))
+    boxes, values = (torch.stack(part, 3).flatten(2, 3) for part in zip(*found, strict=True))
+    return boxes, values > -torch.inf
 
 
 def contrastive_maps(

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from whytube.checks import check_int
 from whytube.classifiers.base import evaluating
+from whytube.search.score import value
 from whytube.tubes import erase_boxes, region_iou
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 SELECTING_FILLS = ("zero", "noise")
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
-VERIFIED_SCORE = "log-odds of B"
-"""What the scores of `best_regions` are: how much the log-odds of B rise, against A and all other classes."""
+VERIFIED_SCORE = "rise of B"
+"""What the scores of answers are that were found by masking: see search/score.py."""
 SAME = 0.5
 """Two tubes with an IoU above this are the same region; of these only the better one is an answer."""
 
@@ -155,11 +156,9 @@ def best_regions(
         attribute_ids: (B, N, M), -1 for none; by default none has one.
         distinct: leave out tubes that are the same region as a better one, see SAME.
     """
-    asked = question.negative[:, :, None, None, None]
     tries = [masked_logits(classifier, question, boxes, exists, fill=fill) for fill in SELECTING_FILLS]
-    after = torch.stack([log_odds(logits, asked)[..., 0] for logits in tries]).mean(0)  # (B, N, M, V)
-    before = log_odds(question.features.logits, question.negative)  # (B, N)
-    rise, variant = torch.where(exists, after - before[:, :, None, None], -torch.inf).max(-1)  # (B, N, M)
+    values = torch.stack([value(question, logits.flatten(2, 3)) for logits in tries]).mean(0).view(exists.shape)
+    rise, variant = torch.where(exists, values, -torch.inf).max(-1)  # (B, N, M)
     tubes = boxes.gather(3, variant[..., None, None, None].expand(*variant.shape, 1, *boxes.shape[-2:]))[:, :, :, 0]
     if distinct:
         rise = _without_repeats(rise, tubes)
@@ -212,11 +211,3 @@ def masked_logits(
     if results:
         logits[tried] = torch.cat(results)[place]
     return logits
-
-
-def log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
-    """Log-odds log p(B) / (1 - p(B)) from logits (..., C) of classes (..., N), which may broadcast: (..., N)."""
-    log_p = logits.log_softmax(-1)
-    wanted = negative.expand(*log_p.shape[:-1], negative.shape[-1])
-    chosen = log_p.gather(-1, wanted)
-    return chosen - torch.log1p(-chosen.exp().clamp_max(1 - 1e-6))

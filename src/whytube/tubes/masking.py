@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from whytube.checks import check_choice, check_tensor, fail, shape_of
 
@@ -60,6 +61,27 @@ def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     columns = (x >= x1) & (x < x2)  # (..., T, W)
     rows = (y >= y1) & (y < y2)  # (..., T, H)
     return rows[..., :, None] & columns[..., None, :]
+
+
+def cell_coverage(boxes: torch.Tensor, grid: tuple[int, int, int], size: tuple[int, int]) -> torch.Tensor:
+    """Share of every cell of a grid (t, h, w) that tubes (M, T, 4) in pixels of `size` cover: (M, t, h, w).
+
+    A step covers its frames, as in `cell_boxes`.
+    """
+    steps, rows, columns = grid
+    frames = boxes.shape[1]
+    step = torch.arange(frames, device=boxes.device) * steps // frames
+    share = functional.one_hot(step, steps).to(boxes.dtype)
+    share = share / share.sum(0).clamp_min(1)  # (T, t)
+    high = _covered(boxes[..., 1], boxes[..., 3], rows, size[0] / rows)  # (M, T, h)
+    wide = _covered(boxes[..., 0], boxes[..., 2], columns, size[1] / columns)
+    return torch.einsum("ft,mfh,mfw->mthw", share, high, wide)
+
+
+def _covered(low: torch.Tensor, high: torch.Tensor, cells: int, pitch: float) -> torch.Tensor:
+    """Share of each of `cells` intervals of length `pitch` between low and high (...): (..., cells)."""
+    edge = torch.arange(cells, device=low.device) * pitch
+    return (torch.minimum(high[..., None], edge + pitch) - torch.maximum(low[..., None], edge)).clamp_min(0) / pitch
 
 
 def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:

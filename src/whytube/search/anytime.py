@@ -1,0 +1,317 @@
+"""The search: propose tubes, predict what masking them does, mask the best, change the best, again and again.
+
+It can be stopped at any time: after every round it has an answer, and later ones are no worse. Tubes come from where
+the caller likes (`given`), and at random. Where the network's response can be predicted (search/response.py), many are
+predicted and few are tried; where not, the given ones come first. Tried tubes are masked with the selecting fills,
+which no answer is judged by, and ranked by search/score.py. The same clip, question and seed give the same answer.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from whytube.checks import check_int, fail, unknown_name
+from whytube.search.score import value
+from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
+from whytube.search.verify import SAME, SELECTING_FILLS, Regions, masked_logits
+from whytube.tubes import region_iou
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.search.response import Predictor
+    from whytube.search.verify import Question
+
+EFFORTS = {"quick": 6, "normal": 16, "thorough": 192}
+"""Tubes that are tried for a question."""
+AREA = 0.1
+"""Largest volume of a tube, as a fraction of the clip's."""
+FIT_WEIGHT = 1.0
+"""Weight of the logarithm of a word's fit beside the value of a tube; docs/results.md has the figures of others."""
+FIRST, ROUNDS = 3, 4
+"""One tube of so many is tried in the first round; the rest in so many rounds, of LEAST tubes at least."""
+LEAST = 4
+PREDICTED, MORE = 64, 8
+"""Tubes that are predicted at least, and for every one that is tried."""
+PARENTS = 4
+"""Best tubes whose changes are tried next."""
+CLIMBS = 2
+"""How often the best predictions are changed and predicted again before the first round."""
+ANSWERS = 32
+"""Best tubes among which answers are looked for that differ."""
+
+
+class Words(Protocol):
+    """Says how well words fit tubes."""
+
+    def __call__(self, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tubes (B, N, M, T, 4) -> fits (B, N, M, s) in [0, 1], and the attribute ids (B, N, s), -1 for none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long and how large: tubes tried for a question, largest volume of a tube, seed of what is random."""
+
+    tubes: int = EFFORTS["normal"]
+    area: float = AREA
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_int(self.tubes, "effort", 1)
+        check_int(self.seed, "seed", 0)
+        if isinstance(self.area, bool) or not isinstance(self.area, int | float) or not 0 < self.area <= 1:
+            raise fail("area", "a fraction of the clip, more than 0 and at most 1", repr(self.area))
+
+    def rounds(self) -> list[int]:
+        """Tubes tried in each round."""
+        left = self.tubes - max(min(LEAST, self.tubes), self.tubes // FIRST)
+        step = max(LEAST, -(-left // ROUNDS))
+        return [self.tubes - left, *(min(step, left - done) for done in range(0, left, step))]
+
+
+def find_effort(effort: str | int) -> int:
+    """Return the tubes that an effort stands for: one of EFFORTS, or their number."""
+    if isinstance(effort, str) and not effort.isdecimal():
+        if effort not in EFFORTS:
+            raise unknown_name("effort", effort, EFFORTS)
+        return EFFORTS[effort]
+    return check_int(int(effort) if isinstance(effort, str) else effort, "effort", 1)
+
+
+def search(
+    classifier: VideoClassifier,
+    question: Question,
+    k: int,
+    effort: Effort,
+    *,
+    given: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
+    predictor: Predictor | None = None,
+    words: Words | None = None,
+    weight: float = FIT_WEIGHT,
+) -> Iterator[Regions]:
+    """Yield the k best regions after every round; the last ones are the answer.
+
+    given: proposals, boxes (B, N, M, T, 4) and which of them there are, (B, N, M) bool; any volume, they are shrunk.
+    predictor: of the question's clips. words: how well attributes fit tubes; then a region has the attribute that fits
+    it best, and its fit. weight: of the fit's logarithm in the ranking.
+    """
+    run = _Run(classifier, question, effort, predictor, words, weight)
+    pool = run.proposals(given)
+    for number, count in enumerate(effort.rounds()):
+        if number:
+            pool = run.changes(count)
+        run.attempt(pool, count)
+        yield run.best(k)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Tubes of Q questions, M each.
+
+    tracks: Q times M. boxes: (Q, M, T, 4). foretold: (Q, M) predicted values, 0 without a predictor. values: (Q, M), what
+    they are ranked by: estimates, or, of tubes that were tried, what was measured.
+    """
+
+    tracks: list[Tracks]
+    boxes: torch.Tensor
+    foretold: torch.Tensor
+    values: torch.Tensor
+
+    def __add__(self, other: _Pool) -> _Pool:
+        return _Pool(
+            [joined(pair) for pair in zip(self.tracks, other.tracks, strict=True)],
+            torch.cat([self.boxes, other.boxes], 1),
+            torch.cat([self.foretold, other.foretold], 1),
+            torch.cat([self.values, other.values], 1),
+        )
+
+    def rows(self, rows: torch.Tensor) -> _Pool:
+        """Take rows (Q, m) of each question."""
+        tracks = [t[r] for t, r in zip(self.tracks, rows.cpu().numpy(), strict=True)]
+        wide = rows[..., None, None].expand(*rows.shape, *self.boxes.shape[-2:])
+        return _Pool(tracks, self.boxes.gather(1, wide), self.foretold.gather(1, rows), self.values.gather(1, rows))
+
+    def leading(self, count: int) -> _Pool:
+        """Take those of the largest values, best first."""
+        return self.rows(self.values.topk(min(count, self.values.shape[1]), 1).indices)
+
+
+@dataclass
+class _Run:
+    """A search between two rounds. Questions are numbered through, Q = B * N."""
+
+    classifier: VideoClassifier
+    question: Question
+    effort: Effort
+    predictor: Predictor | None
+    words: Words | None
+    weight: float
+    tried: _Pool | None = None
+    predictions: int = 0
+    chances: list[np.random.Generator] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        count = self.question.negative.shape[1]
+        self.shape = (len(self.question.clips), count)
+        frames, height, width = self.question.clips.shape[2:]
+        self.frames, self.size = int(frames), (int(height), int(width))
+        for key, negatives in zip(clip_keys(self.question.clips), self.question.negative.tolist(), strict=True):
+            self.chances += [np.random.default_rng([self.effort.seed, key, negative]) for negative in negatives]
+
+    def proposals(self, given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> _Pool:
+        """Collect what is given and random tubes; where they can be predicted, more of them, and climb."""
+        tubes = self.effort.rounds()[0]
+        count = max(PREDICTED, MORE * tubes) if self.predictor else tubes
+        sets: list[list[Tracks]] = [[] for _ in self.chances]
+        for boxes, exists in given:
+            for q, (some, there) in enumerate(zip(boxes.flatten(0, 1), exists.flatten(0, 1), strict=True)):
+                if there.any():
+                    tracks = tracks_of(some[there].float().cpu().numpy(), self.size)
+                    sets[q].append(tracks.within(self.effort.area))
+        for parts, rng in zip(sets, self.chances, strict=True):
+            have = sum(len(part) for part in parts)
+            room = count - have if self.predictor else max(count - have, tubes - tubes // 2)
+            parts.append(random_tracks(rng, max(room, 0), frames=self.frames, area=self.effort.area))
+        # All questions have equally many, the random ones in excess are left out.
+        least = min(sum(len(part) for part in parts) for parts in sets)
+        pool = self._pool([joined(parts)[:least] for parts in sets])
+        for _ in range(CLIMBS if self.predictor else 0):
+            pool = pool + self._changed(pool.leading(2 * PARENTS), 4)
+        return pool
+
+    def changes(self, count: int) -> _Pool:
+        """Change the best tubes of those tried; their estimates add what a prediction says of the change."""
+        assert self.tried is not None
+        parents = self.tried.leading(PARENTS)
+        times = -(-count * (MORE if self.predictor else 1) // len(parents.tracks[0]))
+        pool = self._changed(parents, times)
+        known = (parents.values - parents.foretold).repeat_interleave(times, 1)
+        return replace(pool, values=pool.values + known)
+
+    def attempt(self, pool: _Pool, count: int) -> None:
+        """Try the most promising tubes of a pool."""
+        chosen = pool.rows(self._spread(pool, count) if self.predictor else self._in_turn(pool, count))
+        boxes = chosen.boxes.unflatten(0, self.shape)
+        every = torch.ones(boxes.shape[:3], dtype=torch.bool, device=boxes.device)
+        runs = [masked_logits(self.classifier, self.question, boxes, every, fill=fill) for fill in SELECTING_FILLS]
+        measured = torch.stack([value(self.question, logits) for logits in runs]).mean(0) + self._fit(boxes)
+        chosen = replace(chosen, values=measured.flatten(0, 1))
+        self.tried = chosen if self.tried is None else self.tried + chosen
+
+    def best(self, k: int) -> Regions:
+        """Return the k best tubes of those tried, as different regions and words."""
+        assert self.tried is not None
+        spent = len(SELECTING_FILLS) * self.tried.values.shape[1]
+        if self.predictor:
+            spent += self.predictor.cost * self.predictions
+        leading = self.tried.leading(ANSWERS)
+        boxes, values = leading.boxes.unflatten(0, self.shape), leading.values.unflatten(0, self.shape)
+        best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
+        return replace(best, masked_clips=torch.full(self.shape, float(spent), device=boxes.device))
+
+    def _worded(self, boxes: torch.Tensor, values: torch.Tensor, k: int) -> Regions:
+        assert self.words is not None
+        fits, ids = self.words(boxes)
+        plain = values - self.weight * _log(fits.amax(-1))
+        return different(boxes, plain[..., None] + self.weight * _log(fits), k, fits=fits, ids=ids)
+
+    def _pool(self, tracks: list[Tracks]) -> _Pool:
+        boxes = torch.from_numpy(np.stack([t.tubes(self.size) for t in tracks])).to(self.question.clips.device)
+        foretold = boxes.new_zeros(boxes.shape[:2])
+        if self.predictor:
+            shaped = boxes.unflatten(0, self.shape)
+            logits = self.predictor(shaped.flatten(1, 2)).unflatten(1, shaped.shape[1:3])
+            self.predictions += boxes.shape[1]
+            foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1)
+        return _Pool(tracks, boxes, foretold, foretold)
+
+    def _fit(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Return the weighted logarithm of the best word's fit, (B, N, M); 0 without words."""
+        if self.words is None:
+            return boxes.new_zeros(boxes.shape[:3])
+        return self.weight * _log(self.words(boxes)[0].amax(-1))
+
+    def _changed(self, parents: _Pool, times: int) -> _Pool:
+        """Change each of M tubes `times` times."""
+        each = np.repeat(np.arange(len(parents.tracks[0])), times)
+        chances = zip(parents.tracks, self.chances, strict=True)
+        return self._pool([changed(tracks[each], rng, area=self.effort.area) for tracks, rng in chances])
+
+    def _spread(self, pool: _Pool, count: int) -> torch.Tensor:
+        """Rows of the `count` most promising tubes (Q, count), of which none repeats a better one if possible."""
+        ranked = pool.values.argsort(1, descending=True)[:, : 4 * count]
+        same = _same(pool.rows(ranked).boxes)
+        return ranked.gather(1, torch.tensor([_apart(matrix, count) for matrix in same], device=ranked.device))
+
+    def _in_turn(self, pool: _Pool, count: int) -> torch.Tensor:
+        """Rows (Q, count) spread evenly over a pool in its order: given tubes first, then random ones."""
+        rows = np.linspace(0, pool.boxes.shape[1] - 1, count).round().astype(np.int64)
+        return torch.from_numpy(rows).to(pool.boxes.device).expand(len(pool.boxes), -1)
+
+
+def different(
+    boxes: torch.Tensor,
+    values: torch.Tensor,
+    k: int,
+    *,
+    fits: torch.Tensor | None = None,
+    ids: torch.Tensor | None = None,
+) -> Regions:
+    """Keep the k best answers of which no two are the same region (see SAME) or have the same word.
+
+    boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
+    (B, N, s), -1 for none. Where words run out, the rest are regions without one.
+    """
+    shape = (*values.shape[:2], k)
+    chosen = torch.zeros(*shape, *boxes.shape[-2:], device=boxes.device)
+    words = torch.full(shape, -1, device=boxes.device)
+    scores, fitting = (torch.full(shape, filler, device=boxes.device) for filler in (-torch.inf, torch.nan))
+    same = _same(boxes.flatten(0, 1))
+    for q, (b, n) in enumerate(np.ndindex(*shape[:2])):
+        own = values[b, n].double().cpu().numpy().copy()
+        if ids is not None:
+            own[:, ids[b, n].cpu().numpy() < 0] = -np.inf
+        for r in range(k):
+            place = np.unravel_index(int(own.argmax()), own.shape)
+            if own[place] == -np.inf:
+                break
+            m = int(place[0])
+            chosen[b, n, r], scores[b, n, r] = boxes[b, n, m], float(own[place])
+            if ids is not None and fits is not None:
+                words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]
+                own[:, place[1]] = -np.inf
+            own[same[q, m]] = -np.inf
+    return Regions(chosen, words, scores, fitting if ids is not None else None)
+
+
+def _same(boxes: torch.Tensor) -> NDArray[np.bool_]:
+    """Which of tubes (Q, M, T, 4) are the same region: (Q, M, M)."""
+    return np.stack([(region_iou(own[:, None], own) > SAME).cpu().numpy() for own in boxes])
+
+
+def _apart(same: NDArray[np.bool_], count: int) -> list[int]:
+    """Take `count` places in order, first those that are not the same as one taken before, then the rest."""
+    taken: list[int] = []
+    for place in range(len(same)):
+        if len(taken) < count and not same[place, taken].any():
+            taken.append(place)
+    return taken + [place for place in range(len(same)) if place not in taken][: count - len(taken)]
+
+
+def _log(fits: torch.Tensor) -> torch.Tensor:
+    return fits.clamp_min(1e-3).log()
+
+
+def clip_keys(clips: torch.Tensor) -> list[int]:
+    """A number for each clip (B, 3, T, H, W), the same for the same clip in any batch."""
+    coarse = (clips[:, :, :, ::7, ::7] * 255).round().to(torch.uint8).cpu().numpy()
+    return [zlib.crc32(clip.tobytes()) for clip in coarse]

@@ -1,0 +1,68 @@
+"""Regions without words, for any classifier: the search with proposals that need no training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.checks import check_int
+from whytube.search.anytime import Effort, search
+from whytube.search.grad_cam import map_tubes
+from whytube.search.response import Predictor, Response, build_response
+from whytube.search.verify import VERIFIED_SCORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whytube.classifiers.base import VideoClassifier
+    from whytube.search.verify import Question, Regions
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSearch:
+    """Explains `classifier` by moving regions, each checked by masking it.
+
+    response: predicts what masking does; by default untrained, for networks that can be run in parts.
+    """
+
+    classifier: VideoClassifier
+    effort: Effort = field(default_factory=Effort)
+    response: Response | None = None
+    name: str = "ours-regions"
+    attribute_names: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, str | int | float]:
+        """What an explanation says about how it was made."""
+        return {"objective": self.name, "score": VERIFIED_SCORE, "effort": self.effort.tubes, "area": self.effort.area}
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.classifier.device
+
+    def to(self, device: torch.device | str) -> RegionSearch:
+        """Move the classifier; returns itself."""
+        self.classifier.to(device)
+        if self.response is not None:
+            self.response.to(device)
+        return self
+
+    def with_effort(self, effort: Effort) -> RegionSearch:
+        """Return the same with another effort."""
+        return replace(self, effort=effort)
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with the k best tubes for every clip and negative class; none has a word."""
+        *_, last = self.rounds(question, k)
+        return last
+
+    def rounds(self, question: Question, k: int) -> Iterator[Regions]:
+        """Yield the answer after every round of the search."""
+        check_int(k, "k", 1)
+        response = self.response or build_response(self.classifier)
+        predictor = None if response is None else Predictor(self.classifier, response, question.clips)
+        given = [map_tubes(self.classifier, question)]
+        return search(self.classifier, question, k, self.effort, given=given, predictor=predictor)

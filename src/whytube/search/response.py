@@ -1,0 +1,115 @@
+"""Predict what masking a tube does, without masking it: the response of a network that can be run in two parts.
+
+The features h of the whole clip at a stage of the network (`VideoClassifier.cuts`) are changed where the tube is,
+
+    h' = relu(h * (1 - A m) + B m),
+
+and the rest of the network runs on h'. m is how much of a cell the tube covers, seen through a few small filters, so
+that cells beside the tube change, too. A and B have one number per channel and filter. They are trained on masked runs
+(training/response.py). Untrained, A keeps what is not covered, and B puts the features of a black clip in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from whytube.classifiers.base import evaluating
+from whytube.tubes import cell_coverage
+
+if TYPE_CHECKING:
+    from whytube.classifiers.base import VideoClassifier
+
+FILTERS = 8
+TAPS = (3, 5, 5)
+"""Reach of the filters in steps, rows and columns."""
+_CHUNK = {"cpu": 8, "cuda": 256}
+"""Tubes predicted at a time."""
+
+
+class Response(nn.Module):
+    """How the features of `channels` channels after the stage `cut` change under a tube."""
+
+    def __init__(self, cut: str, channels: int) -> None:
+        super().__init__()
+        self.cut, self.channels = cut, channels
+        self.filters = nn.Conv3d(1, FILTERS, TAPS, padding=[n // 2 for n in TAPS], bias=False)
+        self.keep = nn.Parameter(torch.zeros(channels, FILTERS))
+        self.put = nn.Parameter(torch.zeros(channels, FILTERS))
+        with torch.no_grad():
+            generator = torch.Generator().manual_seed(0)
+            self.filters.weight.normal_(0, 0.05, generator=generator)
+            self.filters.weight[0] = 0
+            self.filters.weight[0, 0, TAPS[0] // 2, TAPS[1] // 2, TAPS[2] // 2] = 1  # the coverage itself
+            self.keep[:, 0] = 1
+
+    def forward(self, h: torch.Tensor, covered: torch.Tensor) -> torch.Tensor:
+        """Features (M, d, t, h, w) of whole clips and coverage (M, t, h, w) -> features once masked."""
+        seen = self.filters(covered[:, None].to(h.dtype))  # (M, FILTERS, t, h, w)
+        lost = torch.einsum("df,mfthw->mdthw", self.keep, seen)
+        return functional.relu(h * (1 - lost) + torch.einsum("df,mfthw->mdthw", self.put, seen))
+
+
+def build_response(classifier: VideoClassifier) -> Response | None:
+    """Build an untrained response of a network; None for one that cannot be run in parts."""
+    if classifier.response_cut is None:
+        return None
+    black = torch.zeros(1, 3, classifier.frames, *classifier.size, device=classifier.device)
+    with torch.no_grad(), evaluating(classifier):
+        h = classifier.front(black, classifier.response_cut)
+        response = Response(classifier.response_cut, h.shape[1])
+        response.put[:, 0] = h.mean((0, 2, 3, 4)).cpu()
+    return response.to(classifier.device)
+
+
+class Predictor:
+    """Predicts logits of masked clips; what a question needs is computed once.
+
+    clips: (B, 3, T, H, W). cost: share of a run of the network that one prediction takes, in multiply-adds.
+    """
+
+    def __init__(self, classifier: VideoClassifier, response: Response, clips: torch.Tensor) -> None:
+        self.classifier, self.response = classifier, response
+        self.frame = (clips.shape[-2], clips.shape[-1])
+        with torch.no_grad(), evaluating(classifier):
+            self.h = classifier.front(clips, response.cut)
+        self.cost = back_share(classifier, response.cut)
+
+    @torch.no_grad()
+    def __call__(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Logits once boxes (B, M, T, 4) are masked: (B, M, C)."""
+        chunk = _CHUNK["cpu" if boxes.device.type == "cpu" else "cuda"]
+        owner = torch.arange(len(boxes), device=boxes.device).repeat_interleave(boxes.shape[1])
+        found = []
+        with evaluating(self.classifier):
+            for whose, some in zip(owner.split(chunk), boxes.flatten(0, 1).split(chunk), strict=True):
+                h = self.h[whose]
+                covered = cell_coverage(some, (h.shape[2], h.shape[3], h.shape[4]), self.frame)
+                found.append(self.classifier.back(self.response(h, covered), self.response.cut).float())
+        return torch.cat(found).view(*boxes.shape[:2], -1)
+
+
+def back_share(classifier: VideoClassifier, cut: str) -> float:
+    """Share of a network's multiply-adds that come after a stage; measured by a run on an empty clip."""
+    counts = [0, 0]
+    part = 0
+
+    def count(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        weight = module.weight
+        assert isinstance(weight, torch.Tensor)
+        counts[part] += output.numel() // output.shape[1] * weight.numel()
+
+    layers = [module for module in classifier.modules() if isinstance(module, nn.Conv3d | nn.Linear)]
+    hooks = [layer.register_forward_hook(count) for layer in layers]
+    try:
+        with torch.no_grad(), evaluating(classifier):
+            h = classifier.front(torch.zeros(1, 3, classifier.frames, *classifier.size, device=classifier.device), cut)
+            part = 1
+            classifier.back(h, cut)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return counts[1] / max(1, sum(counts))
