@@ -68,6 +68,7 @@ class C3DResNet(VideoClassifier):
 
     architecture = "c3d-resnet"
     foldable = True
+    halvable = True
     cuts = ("block1", "block2", "block3", "block4")
 
     def __init__(
@@ -120,7 +121,7 @@ class C3DResNet(VideoClassifier):
         for place in range(len(self.blocks)):
             x = self._block(x, place)
             maps.append(x)
-        return Features(self.head(POOLINGS[self.pooling](x)), tuple(maps[-2:]))
+        return Features(self._logits(x), tuple(maps[-2:]))
 
     def front(self, clips: Tensor, cut: str) -> Tensor:
         """Run up to a block: clips (B, 3, T, H, W) -> its output (B, d, T, h, w)."""
@@ -133,7 +134,11 @@ class C3DResNet(VideoClassifier):
         """Run what follows a block: its output (B, d, T, h, w) -> logits (B, C)."""
         for place in range(self.cuts.index(cut) + 1, len(self.blocks)):
             x = self._block(x, place)
-        logits: Tensor = self.head(POOLINGS[self.pooling](x))
+        return self._logits(x)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        weights: Tensor = self.head[0].weight  # type: ignore[assignment]
+        logits: Tensor = self.head(POOLINGS[self.pooling](x.to(weights.dtype)))
         return logits
 
     def _stem(self, clips: Tensor) -> Tensor:
@@ -145,7 +150,7 @@ class C3DResNet(VideoClassifier):
         side = self.pools[place]
         pooled = functional.max_pool3d(x, (1, side, side)) if side > 1 else x
         x = self.blocks[place](pooled)
-        return x
+        return x  # noqa: RET504 - a module's result has no type
 
 
 def _head(channels: int, classes: int, layers: int) -> nn.Sequential:

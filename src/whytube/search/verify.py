@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +10,8 @@ from torch.nn.functional import pad
 
 from whytube.checks import check_int
 from whytube.classifiers.base import evaluating
-from whytube.tubes import erase_boxes, region_iou
+from whytube.search.masked import masked_logits
+from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import Features, VideoClassifier
@@ -22,10 +22,6 @@ VERIFIED_SCORE = "log-odds of B"
 """What the scores of `best_regions` are: how much the log-odds of B rise, against A and all other classes."""
 SAME = 0.5
 """Two tubes with an IoU above this are the same region; of these only the better one is an answer."""
-
-_CLIPS = 64
-_PIXELS = {"cpu": 2**22, "cuda": 2**24}
-"""At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ def best_regions(
         distinct: leave out tubes that are the same region as a better one, see SAME.
     """
     asked = question.negative[:, :, None, None, None]
-    tries = [masked_logits(classifier, question, boxes, exists, fill=fill) for fill in SELECTING_FILLS]
+    tries = [masked_logits(classifier, question, boxes, exists, fill=fill, exact=False) for fill in SELECTING_FILLS]
     after = torch.stack([log_odds(logits, asked)[..., 0] for logits in tries]).mean(0)  # (B, N, M, V)
     before = log_odds(question.features.logits, question.negative)  # (B, N)
     rise, variant = torch.where(exists, after - before[:, :, None, None], -torch.inf).max(-1)  # (B, N, M)
@@ -179,39 +175,6 @@ def _without_repeats(rise: torch.Tensor, tubes: torch.Tensor) -> torch.Tensor:
             else:
                 better.append(place)
     return rise
-
-
-@torch.no_grad()
-def masked_logits(
-    classifier: VideoClassifier,
-    question: Question,
-    boxes: torch.Tensor,
-    tried: torch.Tensor,
-    *,
-    fill: str,
-) -> torch.Tensor:
-    """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C).
-
-    A tube that comes several times for a clip is masked once. Where masking changes no pixel (a frozen single frame),
-    nothing changes, to the last bit.
-    """
-    rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
-    different, place = torch.unique(rows, dim=0, return_inverse=True)
-    owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
-    pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
-    chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
-    own, results = question.features.logits, []
-    with evaluating(classifier):
-        for first in range(0, len(flat), chunk):
-            whose = owner[first : first + chunk]
-            shown = question.clips[whose]
-            erased = erase_boxes(shown, flat[first : first + chunk], fill=fill)
-            changed = (erased != shown).flatten(1).any(1, keepdim=True)
-            results.append(torch.where(changed, classifier(erased), own[whose]))
-    logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
-    if results:
-        logits[tried] = torch.cat(results)[place]
-    return logits
 
 
 def log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Boxes through time: Tube, areas and overlap, boxes of grid cells, masking, export."""
 
 from whytube.tubes.export import coco, detections
-from whytube.tubes.masking import FILLS, box_masks, erase, erase_boxes, tube_mask
+from whytube.tubes.masking import FILLS, box_masks, erase, erase_boxes, fill_any_mask, tube_mask
 from whytube.tubes.tube import Tube, box_areas, cell_boxes, enclosing_tube, random_tube, region_iou, tube_iou
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "enclosing_tube",
     "erase",
     "erase_boxes",
+    "fill_any_mask",
     "random_tube",
     "region_iou",
     "tube_iou",

@@ -79,6 +79,12 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
     return torch.where(mask[:, None], FILLS[fill](clips, mask), clips)
 
 
+def fill_any_mask(clips: torch.Tensor, fill: str) -> torch.Tensor | None:
+    """Return what `erase` puts into any mask of clips (B, 3, T, H, W); None where it depends on the mask."""
+    check_choice(fill, "fill", FILLS)
+    return None if fill == "freeze" else FILLS[fill](clips, torch.empty(0, dtype=torch.bool)).expand_as(clips)
+
+
 def erase_boxes(clips: torch.Tensor, boxes: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
     """Replace what boxes (B, T, 4) in pixels of clips (B, 3, T, H, W) cover; see `erase`."""
     return erase(clips, box_masks(boxes, (clips.shape[-2], clips.shape[-1])), fill=fill)
