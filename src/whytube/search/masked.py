@@ -8,7 +8,7 @@ reaches (classifiers/blocks.py), which changes nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -16,9 +16,11 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from whytube.classifiers.base import evaluating
 from whytube.classifiers.blocks import run_again, run_all
-from whytube.tubes import FILLS, box_masks, fill_any_mask
+from whytube.tubes import Eraser
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from whytube.classifiers.base import VideoClassifier
     from whytube.classifiers.blocks import Block
     from whytube.search.verify import Question
@@ -30,6 +32,13 @@ _COPIES: WeakKeyDictionary[VideoClassifier, tuple[list[tuple[int, int]], VideoCl
 """Networks in half precision, with the state of the weights that they were made of."""
 _KEPT = WeakTensorKeyDictionary()
 """By the clips of a question: the weights that last ran on blocks of one, which one, and its unmasked maps."""
+
+
+class Tubes(NamedTuple):
+    """Different tubes: whose clip each is of, owner (n,), ascending, and its boxes (n, T, 4)."""
+
+    owner: torch.Tensor
+    boxes: torch.Tensor
 
 
 @torch.no_grad()
@@ -51,62 +60,41 @@ def masked_logits(
     """
     rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
     different, place = torch.unique(rows, dim=0, return_inverse=True)
-    owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
+    tubes = Tubes(different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:]))
     network = classifier if exact else search_copy(classifier)
     run = _in_blocks if network.block_cut and boxes.device.type == "cpu" else _whole
     pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
     chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
     own = question.features.logits
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
-    if len(flat):
+    if len(tubes.owner):
         with evaluating(network):
-            logits[tried] = run(network, question, owner, flat, fill, chunk)[place]
+            found = run(network, Eraser(question.clips, fill), own[tubes.owner], tubes, chunk)
+        logits[tried] = found[place]
     return logits
 
 
-def _whole(
-    network: VideoClassifier, question: Question, owner: torch.Tensor, boxes: torch.Tensor, fill: str, chunk: int
-) -> torch.Tensor:
-    """Logits (n, C) once boxes (n, T, 4) are masked in the clips owner (n,), `chunk` whole clips at a time."""
-    own, results = question.features.logits, []
-    filled = fill_any_mask(question.clips, fill)
-    for first in range(0, len(boxes), chunk):
-        whose = owner[first : first + chunk]
-        shown = question.clips[whose]
-        mask = box_masks(boxes[first : first + chunk], network.size)
-        erased = torch.where(mask[:, None], FILLS[fill](shown, mask) if filled is None else filled[whose], shown)
-        changed = (erased != shown).flatten(1).any(1, keepdim=True)
-        results.append(torch.where(changed, _run_whole(network, erased).to(own.dtype), own[whose]))
+def _whole(network: VideoClassifier, eraser: Eraser, own: torch.Tensor, tubes: Tubes, chunk: int) -> torch.Tensor:
+    """Logits (n, C) of the network on masked clips, `chunk` whole ones at a time; own (n, C) where nothing changed."""
+    results = []
+    for whose, boxes, before in zip(*(torch.split(part, chunk) for part in (*tubes, own)), strict=True):
+        erased, changed = eraser.whole(whose, boxes)
+        results.append(torch.where(changed, _run_whole(network, erased).to(own.dtype), before))
     return torch.cat(results)
 
 
-def _in_blocks(
-    network: VideoClassifier, question: Question, owner: torch.Tensor, boxes: torch.Tensor, fill: str, chunk: int
-) -> torch.Tensor:
-    """Logits (n, C) as `_whole` finds them, from the blocks that the boxes (n, T, 4) reach. owner: (n,), ascending."""
-    results = question.features.logits[owner]
-    filled = fill_any_mask(question.clips, fill)
+def _in_blocks(network: VideoClassifier, eraser: Eraser, own: torch.Tensor, tubes: Tubes, chunk: int) -> torch.Tensor:
+    """Logits (n, C) as `_whole` finds them, from the blocks of the clips that the tubes reach."""
+    results = own.clone()
     waiting: list[tuple[int, torch.Tensor]] = []
-
-    def classify() -> None:
-        if waiting:
-            places = [place for place, _ in waiting]
-            results[places] = _run_rest(network, [x for _, x in waiting]).to(results.dtype)
-            waiting.clear()
-
-    for place, (whose, tube) in enumerate(zip(owner.tolist(), boxes, strict=True)):
-        shown, mask = question.clips[whose : whose + 1], box_masks(tube[None], network.size)
-        where = _bounds(mask[0])
-        if where is None:
-            continue
-        part = (..., *where)
-        fills = FILLS[fill](shown, mask) if filled is None else filled[whose : whose + 1]
-        erased = torch.where(mask[:, None][part], fills.expand_as(shown)[part], shown[part])
-        if not torch.equal(erased, shown[part]):
-            waiting.append((place, _run_block(network, question.clips, whose, erased, where)))
-        if len(waiting) == chunk:
-            classify()
-    classify()
+    for place, (whose, boxes) in enumerate(zip(tubes.owner.tolist(), tubes.boxes, strict=True)):
+        found = eraser.block(whose, boxes)
+        if found is not None:
+            waiting.append((place, _run_block(network, eraser.clips, whose, *found)))
+        if waiting and (len(waiting) == chunk or place == len(own) - 1):
+            places, maps = zip(*waiting, strict=True)
+            results[list(places)] = _run_rest(network, maps).to(own.dtype)
+            waiting = []
     return results
 
 
@@ -121,19 +109,8 @@ def _run_block(
     return run_again(network.steps(), _kept_maps(network, clips, whose), _fitting(erased, network), where)
 
 
-def _run_rest(network: VideoClassifier, maps: list[torch.Tensor]) -> torch.Tensor:
-    return network.back(torch.cat(maps), network.block_cut)
-
-
-def _bounds(mask: torch.Tensor) -> Block | None:
-    """Smallest block of frames, rows and columns that holds a mask (T, H, W); None where it is empty."""
-    sides = []
-    for rest in ((1, 2), (0, 2), (0, 1)):
-        there = mask.any(rest[1]).any(rest[0]).nonzero()
-        if not len(there):
-            return None
-        sides.append(slice(int(there[0]), int(there[-1]) + 1))
-    return sides[0], sides[1], sides[2]
+def _run_rest(network: VideoClassifier, maps: Sequence[torch.Tensor]) -> torch.Tensor:
+    return network.back(torch.cat(list(maps)), network.block_cut)
 
 
 def _kept_maps(network: VideoClassifier, clips: torch.Tensor, whose: int) -> list[torch.Tensor]:
@@ -153,10 +130,11 @@ def search_precision(classifier: VideoClassifier) -> torch.dtype | None:
     """
     if not classifier.halvable or any(weights.dtype != torch.float32 for weights in classifier.parameters()):
         return None
-    if classifier.device.type == "cuda":
+    device = next(classifier.parameters()).device.type
+    if device == "cuda":
         return torch.float16
     quick = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return torch.bfloat16 if quick and classifier.device.type == "cpu" else None
+    return torch.bfloat16 if quick and device == "cpu" else None
 
 
 def search_copy(classifier: VideoClassifier) -> VideoClassifier:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,15 +80,47 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
     return torch.where(mask[:, None], FILLS[fill](clips, mask), clips)
 
 
-def fill_any_mask(clips: torch.Tensor, fill: str) -> torch.Tensor | None:
-    """Return what `erase` puts into any mask of clips (B, 3, T, H, W); None where it depends on the mask."""
-    check_choice(fill, "fill", FILLS)
-    return None if fill == "freeze" else FILLS[fill](clips, torch.empty(0, dtype=torch.bool)).expand_as(clips)
-
-
 def erase_boxes(clips: torch.Tensor, boxes: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
     """Replace what boxes (B, T, 4) in pixels of clips (B, 3, T, H, W) cover; see `erase`."""
     return erase(clips, box_masks(boxes, (clips.shape[-2], clips.shape[-1])), fill=fill)
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """Erases many tubes of the same clips (B, 3, T, H, W), as `erase` does; what all masks share is computed once."""
+
+    clips: torch.Tensor
+    fill: str
+
+    def whole(self, whose: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Erase boxes (n, T, 4) of the clips whose (n,): (n, 3, T, H, W), and whether any pixel changed, (n, 1)."""
+        shown, mask = self.clips[whose], box_masks(boxes, (self.clips.shape[-2], self.clips.shape[-1]))
+        filled = FILLS[self.fill](shown, mask) if self._shared is None else self._shared[whose]
+        erased = torch.where(mask[:, None], filled, shown)
+        return erased, (erased != shown).flatten(1).any(1, keepdim=True)
+
+    def block(self, whose: int, boxes: torch.Tensor) -> tuple[torch.Tensor, tuple[slice, slice, slice]] | None:
+        """Erase boxes (T, 4) of a clip, in the smallest block that holds them: (1, 3, t, h, w), and its place.
+
+        None where that changes no pixel.
+        """
+        shown = self.clips[whose : whose + 1]
+        mask = box_masks(boxes[None], (shown.shape[-2], shown.shape[-1]))
+        sides = [mask[0].any(one).any(other).nonzero().flatten().tolist() for one, other in ((2, 1), (2, 0), (1, 0))]
+        if not all(sides):
+            return None
+        t, h, w = (slice(side[0], side[-1] + 1) for side in sides)
+        filled = FILLS[self.fill](shown, mask) if self._shared is None else self._shared[whose : whose + 1]
+        before = shown[..., t, h, w]
+        erased = torch.where(mask[:, None, t, h, w], filled.expand_as(shown)[..., t, h, w], before)
+        return None if torch.equal(erased, before) else (erased, (t, h, w))
+
+    @functools.cached_property
+    def _shared(self) -> torch.Tensor | None:
+        """What any mask is filled with, (B, 3, T, H, W); None where that depends on the mask."""
+        check_choice(self.fill, "fill", FILLS)
+        no_mask = torch.empty(0, dtype=torch.bool)
+        return None if self.fill == "freeze" else FILLS[self.fill](self.clips, no_mask).expand_as(self.clips)
 
 
 def _mean(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
