@@ -41,7 +41,7 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False) -> dict[str
     torch.manual_seed(seed)
     tiny = C3DResNet(["a", "b"], width=0.1, frames=4, size=(16, 16))
     models = {"tiny": tiny} if quick else {name: load_classifier(name) for name in MODELS}
-    count = 3 if quick else 128 if device.type == "cuda" else 24
+    count = 3 if quick else 128 if device.type == "cuda" else 12
     found = {name: _measured(model.to(device).eval(), count, seed) for name, model in models.items()}
     return {"benchmark": "masked", "tubes": count, "models": found, "provenance": provenance(device, seed=seed)}
 

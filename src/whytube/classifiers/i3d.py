@@ -114,7 +114,7 @@ class I3D(VideoClassifier):
     architecture = "i3d"
     foldable = True
     halvable = True
-    block_cut = "Mixed_3c"
+    block_cut = "Mixed_4b"
     cuts = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3", *MIXED)
     frozen: tuple[str, ...] = ()
     """Stages that training leaves as they are, see `freeze_below`."""

@@ -54,13 +54,16 @@ def tube_mask(
 
 def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     """Pixels whose centre lies in the box: boxes (..., T, 4) -> bool (..., T, H, W)."""
-    height, width = size
-    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
-    x = torch.arange(width, device=boxes.device) + 0.5
-    y = torch.arange(height, device=boxes.device) + 0.5
-    columns = (x >= x1) & (x < x2)  # (..., T, W)
-    rows = (y >= y1) & (y < y2)  # (..., T, H)
+    rows, columns = _sides(boxes, size)
     return rows[..., :, None] & columns[..., None, :]
+
+
+def _sides(boxes: torch.Tensor, size: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows (..., T, H) and columns (..., T, W) of pixels whose centre lies in the box: (..., T, 4) -> bool."""
+    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
+    x = torch.arange(size[1], device=boxes.device) + 0.5
+    y = torch.arange(size[0], device=boxes.device) + 0.5
+    return (y >= y1) & (y < y2), (x >= x1) & (x < x2)
 
 
 def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
@@ -94,8 +97,12 @@ class Eraser:
 
     def whole(self, whose: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Erase boxes (n, T, 4) of the clips whose (n,): (n, 3, T, H, W), and whether any pixel changed, (n, 1)."""
-        shown, mask = self.clips[whose], box_masks(boxes, (self.clips.shape[-2], self.clips.shape[-1]))
-        filled = FILLS[self.fill](shown, mask) if self._shared is None else self._shared[whose]
+        mask = box_masks(boxes, (self.clips.shape[-2], self.clips.shape[-1]))
+        if self._shared is None:
+            shown = self.clips[whose]
+            filled = FILLS[self.fill](shown, mask)
+        else:  # a single clip need not be repeated
+            shown, filled = (x if len(x) == 1 else x[whose] for x in (self.clips, self._shared))
         erased = torch.where(mask[:, None], filled, shown)
         return erased, (erased != shown).flatten(1).any(1, keepdim=True)
 
@@ -105,14 +112,18 @@ class Eraser:
         None where that changes no pixel.
         """
         shown = self.clips[whose : whose + 1]
-        mask = box_masks(boxes[None], (shown.shape[-2], shown.shape[-1]))
-        sides = [mask[0].any(one).any(other).nonzero().flatten().tolist() for one, other in ((2, 1), (2, 0), (1, 0))]
+        rows, columns = _sides(boxes, (shown.shape[-2], shown.shape[-1]))
+        frames = rows.any(1) & columns.any(1)
+        sides = [side.nonzero().flatten().tolist() for side in (frames, rows[frames].any(0), columns[frames].any(0))]
         if not all(sides):
             return None
         t, h, w = (slice(side[0], side[-1] + 1) for side in sides)
-        filled = FILLS[self.fill](shown, mask) if self._shared is None else self._shared[whose : whose + 1]
-        before = shown[..., t, h, w]
-        erased = torch.where(mask[:, None, t, h, w], filled.expand_as(shown)[..., t, h, w], before)
+        if self._shared is None:
+            filled = FILLS[self.fill](shown, frames[None, :, None, None])
+        else:
+            filled = self._shared[whose : whose + 1]
+        before, mask = shown[..., t, h, w], rows[t, h, None] & columns[t, None, w]
+        erased = torch.where(mask, filled.expand_as(shown)[..., t, h, w], before)
         return None if torch.equal(erased, before) else (erased, (t, h, w))
 
     @functools.cached_property
