@@ -40,9 +40,10 @@ check: $(READY) ## Format, lint, types and the quick tests
 	$(BIN)/mypy
 	$(TESTS) -m "not slow and not browser"
 
-bench: $(READY) ## Measure the layer and the explainer's training step on this machine
+bench: $(READY) ## Measure the layer, the explainer's training step and masked clips on this machine
 	$(BIN)/python benchmarks/subpath.py
 	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/masked.py
 
 results: $(READY) ## Write docs/results.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md

@@ -11,7 +11,8 @@ from whytube.evaluation.methods import (
     ShuffledAttributes,
 )
 from whytube.evaluation.metrics import box_areas, tube_frames
-from whytube.search.verify import Regions, log_odds, masked_logits
+from whytube.search.masked import masked_logits
+from whytube.search.verify import Regions, log_odds
 
 
 class Short:

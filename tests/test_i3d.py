@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from whytube.classifiers import I3D
-from whytube.classifiers.i3d import Unit, max_pool, pad_same, same_padding
+from whytube.classifiers.blocks import same_padding
+from whytube.classifiers.i3d import Unit
 from whytube.errors import ArgumentError
 from whytube.models import load_classifier
 from whytube.video import read_clip
@@ -66,13 +67,6 @@ def test_a_strided_unit_is_the_convolution_written_out(n):
     norm = np.sqrt(1 + 1e-3)
     found = unit(x)[0, 0, :, 0, 0].detach().numpy()
     np.testing.assert_allclose(found, np.maximum(by_hand, 0) / norm, rtol=1e-4, atol=1e-6)
-
-
-def test_pads_stand_at_their_sides():
-    x = pad_same(torch.ones(1, 1, 4, 5, 6), (3, 3, 1), (2, 2, 1))
-    assert x.shape == (1, 1, 5, 7, 6)
-    assert x[0, 0, :, 3, 0].tolist() == [1, 1, 1, 1, 0]
-    assert x[0, 0, 0, :, 0].tolist() == [0, 1, 1, 1, 1, 1, 0]
 
 
 def test_logits_are_the_mean_over_neighbouring_steps():
@@ -174,16 +168,3 @@ def test_published_weights_know_kinetics_own_names(folder, names):
             clip = read_clip(os.fspath(file), frames=model.frames, size=model.size)
             said.append(model.classes[int(model(clip.frames[None]).argmax())])
     assert sum(name in names for name in said) > len(files) / 2, said
-
-
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last_3d])
-@pytest.mark.parametrize(
-    ("kernel", "stride"),
-    [((1, 3, 3), (1, 2, 2)), ((3, 3, 3), (2, 2, 2)), ((2, 2, 2), (2, 2, 2)), ((3, 3, 3), (1, 1, 1))],
-)
-def test_pooling_one_dimension_after_the_other_is_the_same(kernel, stride, layout):
-    x = torch.randn(2, 8, 9, 11, 13, generator=torch.Generator().manual_seed(0)).contiguous(memory_format=layout)
-    with torch.no_grad():
-        apart = max_pool(x, kernel, stride)
-    assert torch.equal(apart, torch.nn.functional.max_pool3d(x, kernel, stride))
-    assert torch.equal(max_pool(x, kernel, stride), apart), "with a tape it is torch's own"

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from whytube.errors import ArgumentError
-from whytube.tubes import FILLS, Tube, box_masks, erase, tube_mask
+from whytube.tubes import FILLS, Eraser, Tube, box_masks, erase, erase_boxes, tube_mask
 
 
 @pytest.fixture
@@ -125,3 +125,28 @@ class TestErase:
             erase(clips, mask[:, :2])
         with pytest.raises(ArgumentError, match=r"`clips` must be of shape"):
             erase(clips[0], mask)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("fill", sorted(FILLS))
+def test_an_eraser_erases_as_erase_does(fill, count):
+    """Whole clips and blocks of them; a tube that covers no pixel has no block."""
+    generator = torch.Generator().manual_seed(0)
+    clips = torch.rand(count, 3, 5, 12, 16, generator=generator)
+    whose = torch.arange(6) % count
+    corner = torch.rand(6, 5, 2, generator=generator) * torch.tensor([12.0, 9])
+    boxes = torch.cat([corner, corner + 4], -1)
+    boxes[:, :2] = 0
+    boxes[5] = torch.tensor([3.0, 3, 3.4, 9])
+    wanted = erase_boxes(clips[whose], boxes, fill=fill)
+    eraser = Eraser(clips, fill)
+    erased, changed = eraser.whole(whose, boxes)
+    torch.testing.assert_close(erased, wanted)
+    assert changed.flatten().tolist() == [True] * 5 + [False]
+    assert eraser.block(int(whose[5]), boxes[5]) is None
+    for n in range(5):
+        found, where = eraser.block(int(whose[n]), boxes[n])
+        whole = clips[whose[n]].clone()
+        whole[(..., *where)] = found[0]
+        torch.testing.assert_close(whole, wanted[n])
+        assert where[0] == slice(2, 5)

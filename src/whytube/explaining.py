@@ -19,7 +19,8 @@ from whytube.errors import ArgumentError
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.models import load_model
 from whytube.search.grad_cam import contrastive_maps
-from whytube.search.verify import ask, masked_logits
+from whytube.search.masked import masked_logits
+from whytube.search.verify import ask
 from whytube.tubes import FILLS, Tube
 from whytube.versions import versions
 from whytube.video import MAX_PIXELS, Clip, clip_of_array, read_clip

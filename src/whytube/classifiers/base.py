@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Self
 
+    from whytube.classifiers.blocks import Step
+
 
 class Features(NamedTuple):
     """Output of a classifier: logits (B, C) and mid-level maps h(x), each (B, d, T, H, W), finer first."""
@@ -44,6 +46,11 @@ class VideoClassifier(nn.Module, ABC):
     """Stages after which the network can be run in two parts, `front` and `back`; early ones first."""
     response_cut: ClassVar[str | None] = None
     """The one of `cuts` at which the response to masking is predicted, see search/response.py."""
+
+    block_cut: ClassVar[str] = ""
+    """The cut that `steps` lead to; empty for networks that do not run on blocks."""
+    halvable: ClassVar[bool] = False
+    """Whether it may run in half precision where only comparisons depend on it."""
 
     def __init__(self, classes: Sequence[str], *, frames: int, size: tuple[int, int]) -> None:
         super().__init__()
@@ -80,6 +87,10 @@ class VideoClassifier(nn.Module, ABC):
     def back(self, x: torch.Tensor, cut: str) -> torch.Tensor:
         """Run what follows a stage of `cuts` on its output (B, d, t, h, w): logits (B, C)."""
         raise ArgumentError(f"{self.architecture} cannot be run in parts")
+
+    def steps(self) -> list[Step]:
+        """List what is done with clips up to `block_cut`, in steps that can be run on blocks of their inputs."""
+        return []
 
     def map_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Shape (d, T, H, W) of each map, found by a run on an empty clip."""

@@ -68,6 +68,7 @@ class C3DResNet(VideoClassifier):
 
     architecture = "c3d-resnet"
     foldable = True
+    halvable = True
     cuts: ClassVar[tuple[str, ...]] = ("block1", "block2", "block3", "block4")
     response_cut: ClassVar[str | None] = "block3"
 
@@ -121,7 +122,7 @@ class C3DResNet(VideoClassifier):
         for place in range(len(self.blocks)):
             x = self._block(x, place)
             maps.append(x)
-        return Features(self.head(POOLINGS[self.pooling](x)), tuple(maps[-2:]))
+        return Features(self._logits(x), tuple(maps[-2:]))
 
     def front(self, clips: Tensor, cut: str) -> Tensor:
         """Run up to a block: clips (B, 3, T, H, W) -> its output (B, d, T, h, w)."""
@@ -134,7 +135,11 @@ class C3DResNet(VideoClassifier):
         """Run what follows a block: its output (B, d, T, h, w) -> logits (B, C)."""
         for place in range(self.cuts.index(cut) + 1, len(self.blocks)):
             x = self._block(x, place)
-        logits: Tensor = self.head(POOLINGS[self.pooling](x))
+        return self._logits(x)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        weights: Tensor = self.head[0].weight  # type: ignore[assignment]
+        logits: Tensor = self.head(POOLINGS[self.pooling](x.to(weights.dtype)))
         return logits
 
     def _stem(self, clips: Tensor) -> Tensor:
@@ -146,7 +151,7 @@ class C3DResNet(VideoClassifier):
         side = self.pools[place]
         pooled = functional.max_pool3d(x, (1, side, side)) if side > 1 else x
         x = self.blocks[place](pooled)
-        return x
+        return x  # noqa: RET504 - a module's result has no type
 
 
 def _head(channels: int, classes: int, layers: int) -> nn.Sequential:

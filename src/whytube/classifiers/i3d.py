@@ -13,7 +13,6 @@ h(x) is the output of Mixed_4f (832 channels, stride 16) and of Mixed_5c (1024 c
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -22,11 +21,13 @@ from torch.nn import functional
 
 from whytube.checks import check_choice, fail
 from whytube.classifiers.base import Features, VideoClassifier
+from whytube.classifiers.blocks import Step, same_padding
+from whytube.classifiers.inference import convolve, max_pool, pad
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Triple = tuple[int, int, int]
+    from whytube.classifiers.inference import Pads, Triple
 
 
 class Pool(NamedTuple):
@@ -63,49 +64,21 @@ MOMENTUM = 0.01
 """Of the batch statistics; the original's .001 is too slow for a short fine-tuning."""
 
 
-def same_padding(size: Sequence[int], kernel: Triple, stride: Triple) -> list[tuple[int, int]]:
-    """TensorFlow's "SAME": how much to pad before and after each of T, H, W."""
-    totals = (max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(size, kernel, stride, strict=True))
-    return [(total // 2, total - total // 2) for total in totals]
-
-
-def pad_same(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Pad (B, d, T, H, W) with zeros, also before a max pooling, whose input is a relu's and so never negative."""
-    pads = same_padding(x.shape[2:], kernel, stride)
-    return functional.pad(x, [side for pair in reversed(pads) for side in pair])
-
-
-def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Max pooling of padded (B, d, T, H, W); without gradients one dimension at a time, which is faster on a CPU."""
-    if torch.is_grad_enabled():
-        return functional.max_pool3d(x, kernel, stride)
-    for dim, (reach, step) in enumerate(zip(kernel, stride, strict=True), start=2):
-        last = (x.shape[dim] - reach) // step * step + 1
-        shifted = [
-            x.narrow(dim, late, last)[(slice(None),) * dim + (slice(None, None, step),)] for late in range(reach)
-        ]
-        x = functools.reduce(torch.maximum, shifted)
-    return x
-
-
 class Unit(nn.Module):
     """Convolution, normalisation, relu. The published normalisation has no scale, so ours stays 1."""
 
     def __init__(self, channels: int, out_channels: int, kernel: int = 1, stride: Triple = (1, 1, 1)) -> None:
         super().__init__()
-        self.kernel, self.stride = (kernel,) * 3, stride
-        # Without stride "SAME" is symmetric: the convolution can pad by itself, without a copy.
-        self.pads = stride == (1, 1, 1)
-        padding = kernel // 2 if self.pads else 0
-        self.conv = nn.Conv3d(channels, out_channels, kernel, stride=stride, padding=padding, bias=False)
+        self.kernel, self.stride = (kernel, kernel, kernel), stride
+        self.conv = nn.Conv3d(channels, out_channels, kernel, stride=stride, bias=False)
         self.norm = nn.BatchNorm3d(out_channels, eps=EPS, momentum=MOMENTUM)
         self.norm.weight.requires_grad_(False)
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, d, T, H, W) -> (B, d', T', H', W')."""
-        x = x if self.pads else pad_same(x, self.kernel, self.stride)
-        return functional.relu(self.norm(self.conv(x)), inplace=not self.training)
+    def forward(self, x: Tensor, pads: Pads | None = None) -> Tensor:
+        """(B, d, T, H, W) -> (B, d', T', H', W'); pads: "SAME" by default, less inside a map for a block of it."""
+        x = convolve(x, self.conv, same_padding(x.shape[2:], self.kernel, self.stride) if pads is None else pads)
+        return functional.relu(self.norm(x), inplace=not self.training)
 
 
 class Mixed(nn.Module):
@@ -113,15 +86,20 @@ class Mixed(nn.Module):
 
     def __init__(self, channels: int, widths: tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
+        self.kernel, self.stride = (3, 3, 3), (1, 1, 1)
         self.branch_0 = Unit(channels, widths[0])
         self.branch_1 = nn.Sequential(Unit(channels, widths[1]), Unit(widths[1], widths[2], 3))
         self.branch_2 = nn.Sequential(Unit(channels, widths[3]), Unit(widths[3], widths[4], 3))
         self.branch_3 = Unit(channels, widths[5])
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, d, T, H, W) -> (B, d', T, H, W)."""
-        pooled = max_pool(pad_same(x, (3, 3, 3), (1, 1, 1)), (3, 3, 3), (1, 1, 1))
-        return torch.cat([self.branch_0(x), self.branch_1(x), self.branch_2(x), self.branch_3(pooled)], dim=1)
+    def forward(self, x: Tensor, pads: Pads | None = None) -> Tensor:
+        """(B, d, T, H, W) -> (B, d', T, H, W); pads: one cell on every side, none inside a map for a block of it."""
+        pads = [(1, 1)] * 3 if pads is None else pads
+        pooled = max_pool(pad(x, pads), self.kernel, self.stride)
+        t, h, w = (slice(1 - before, n - 1 + after) for (before, after), n in zip(pads, x.shape[2:], strict=True))
+        units = [self.branch_0(x[..., t, h, w])]
+        units += [wide(narrow(x), pads) for narrow, wide in (self.branch_1, self.branch_2)]
+        return torch.cat([*units, self.branch_3(pooled)], dim=1)
 
 
 class I3D(VideoClassifier):
@@ -135,6 +113,8 @@ class I3D(VideoClassifier):
 
     architecture = "i3d"
     foldable = True
+    halvable = True
+    block_cut = "Mixed_4b"
     cuts: ClassVar[tuple[str, ...]] = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3", *MIXED)
     response_cut: ClassVar[str | None] = "Mixed_4b"
     frozen: tuple[str, ...] = ()
@@ -203,13 +183,28 @@ class I3D(VideoClassifier):
             x = self._stage(x, name)
         return self._logits(x)
 
+    def steps(self) -> list[Step]:
+        """List what `front` does up to `block_cut`, in steps that can be run on blocks; the first scales the pixels."""
+        steps = [Step((1, 1, 1), (1, 1, 1), lambda x, _: 2 * x - 1)]
+        for name in self.cuts[: self.cuts.index(self.block_cut) + 1]:
+            if name in POOLS:
+                steps.append(self._pool(name))
+            stage: Unit | Mixed = self.stages[name]  # type: ignore[assignment]
+            steps.append(Step(stage.kernel, stage.stride, stage))
+        return steps
+
     def _stage(self, x: Tensor, name: str) -> Tensor:
         """Run one stage, with the pooling before it."""
         if name in POOLS:
-            kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
-            x = max_pool(pad_same(x, kernel, stride), kernel, stride)
+            pool = self._pool(name)
+            x = pool.run(x, same_padding(x.shape[2:], pool.kernel, pool.stride))
         x = self.stages[name](x)
-        return x
+        return x  # noqa: RET504 - a module's result has no type
+
+    def _pool(self, name: str) -> Step:
+        """Pooling before a stage. Zeros as pads do not matter: its input is a relu's, never negative."""
+        kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
+        return Step(kernel, stride, lambda x, pads: max_pool(pad(x, pads), kernel, stride))
 
     def freeze_below(self, stage: str) -> None:
         """Train only from a stage on, e.g. "Mixed_4c"; "head" for the class layer alone.
@@ -239,7 +234,7 @@ class I3D(VideoClassifier):
 
         The published network pools 2 x 7 x 7 cells, all of the last map at 224 x 224; here all cells at any size.
         """
-        window = (min(2, x.shape[2]), *x.shape[3:])
-        steps = functional.avg_pool3d(x, window, stride=1).flatten(2).transpose(1, 2)
+        means = x.mean((3, 4), dtype=self.head.weight.dtype)  # (B, 1024, T)
+        steps = functional.avg_pool1d(means, min(2, x.shape[2]), stride=1).transpose(1, 2)
         logits: Tensor = self.head(functional.dropout(steps, self.dropout, self.training))
         return logits.mean(1)

@@ -14,7 +14,8 @@ import torch
 
 from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
-from whytube.search.verify import masked_logits, separating_attributes
+from whytube.search.masked import masked_logits
+from whytube.search.verify import separating_attributes
 from whytube.tubes import box_areas
 
 if TYPE_CHECKING:

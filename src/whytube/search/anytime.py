@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from whytube.checks import check_int, fail, unknown_name
+from whytube.search.masked import masked_logits
 from whytube.search.score import value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
-from whytube.search.verify import SAME, SELECTING_FILLS, Regions, masked_logits
+from whytube.search.verify import SAME, SELECTING_FILLS, Regions
 from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
@@ -202,7 +203,10 @@ class _Run:
         chosen = pool.rows(self._spread(pool, count) if self.predictor else self._in_turn(pool, count))
         boxes = chosen.boxes.unflatten(0, self.shape)
         every = torch.ones(boxes.shape[:3], dtype=torch.bool, device=boxes.device)
-        runs = [masked_logits(self.classifier, self.question, boxes, every, fill=fill) for fill in SELECTING_FILLS]
+        runs = [
+            masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
+            for fill in SELECTING_FILLS
+        ]
         measured = torch.stack([value(self.question, logits) for logits in runs]).mean(0) + self._fit(boxes)
         chosen = replace(chosen, values=measured.flatten(0, 1))
         self.tried = chosen if self.tried is None else self.tried + chosen

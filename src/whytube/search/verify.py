@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,8 +10,9 @@ from torch.nn.functional import pad
 
 from whytube.checks import check_int
 from whytube.classifiers.base import evaluating
+from whytube.search.masked import masked_logits
 from whytube.search.score import value
-from whytube.tubes import erase_boxes, region_iou
+from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import Features, VideoClassifier
@@ -23,10 +23,6 @@ VERIFIED_SCORE = "rise of B"
 """What the scores of answers are that were found by masking: see search/score.py."""
 SAME = 0.5
 """Two tubes with an IoU above this are the same region; of these only the better one is an answer."""
-
-_CLIPS = 64
-_PIXELS = {"cpu": 2**22, "cuda": 2**24}
-"""At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ def best_regions(
         attribute_ids: (B, N, M), -1 for none; by default none has one.
         distinct: leave out tubes that are the same region as a better one, see SAME.
     """
-    tries = [masked_logits(classifier, question, boxes, exists, fill=fill) for fill in SELECTING_FILLS]
+    tries = [masked_logits(classifier, question, boxes, exists, fill=fill, exact=False) for fill in SELECTING_FILLS]
     values = torch.stack([value(question, logits.flatten(2, 3)) for logits in tries]).mean(0).view(exists.shape)
     rise, variant = torch.where(exists, values, -torch.inf).max(-1)  # (B, N, M)
     tubes = boxes.gather(3, variant[..., None, None, None].expand(*variant.shape, 1, *boxes.shape[-2:]))[:, :, :, 0]
@@ -178,36 +174,3 @@ def _without_repeats(rise: torch.Tensor, tubes: torch.Tensor) -> torch.Tensor:
             else:
                 better.append(place)
     return rise
-
-
-@torch.no_grad()
-def masked_logits(
-    classifier: VideoClassifier,
-    question: Question,
-    boxes: torch.Tensor,
-    tried: torch.Tensor,
-    *,
-    fill: str,
-) -> torch.Tensor:
-    """Logits once each of boxes (B, ..., T, 4) that is `tried` (B, ...) is masked, else as they are: (B, ..., C).
-
-    A tube that comes several times for a clip is masked once. Where masking changes no pixel (a frozen single frame),
-    nothing changes, to the last bit.
-    """
-    rows = torch.cat([tried.nonzero()[:, :1], boxes[tried].flatten(1)], dim=1)  # whose clip, then its boxes
-    different, place = torch.unique(rows, dim=0, return_inverse=True)
-    owner, flat = different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:])
-    pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
-    chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
-    own, results = question.features.logits, []
-    with evaluating(classifier):
-        for first in range(0, len(flat), chunk):
-            whose = owner[first : first + chunk]
-            shown = question.clips[whose]
-            erased = erase_boxes(shown, flat[first : first + chunk], fill=fill)
-            changed = (erased != shown).flatten(1).any(1, keepdim=True)
-            results.append(torch.where(changed, classifier(erased), own[whose]))
-    logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
-    if results:
-        logits[tried] = torch.cat(results)[place]
-    return logits

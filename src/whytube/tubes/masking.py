@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,12 +55,7 @@ def tube_mask(
 
 def box_masks(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     """Pixels whose centre lies in the box: boxes (..., T, 4) -> bool (..., T, H, W)."""
-    height, width = size
-    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
-    x = torch.arange(width, device=boxes.device) + 0.5
-    y = torch.arange(height, device=boxes.device) + 0.5
-    columns = (x >= x1) & (x < x2)  # (..., T, W)
-    rows = (y >= y1) & (y < y2)  # (..., T, H)
+    rows, columns = _sides(boxes, size)
     return rows[..., :, None] & columns[..., None, :]
 
 
@@ -84,6 +80,14 @@ def _covered(low: torch.Tensor, high: torch.Tensor, cells: int, pitch: float) ->
     return (torch.minimum(high[..., None], edge + pitch) - torch.maximum(low[..., None], edge)).clamp_min(0) / pitch
 
 
+def _sides(boxes: torch.Tensor, size: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows (..., T, H) and columns (..., T, W) of pixels whose centre lies in the box: (..., T, 4) -> bool."""
+    x1, y1, x2, y2 = (boxes[..., i, None] for i in range(4))
+    x = torch.arange(size[1], device=boxes.device) + 0.5
+    y = torch.arange(size[0], device=boxes.device) + 0.5
+    return (y >= y1) & (y < y2), (x >= x1) & (x < x2)
+
+
 def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
     """Replace what the mask covers: clips (B, 3, T, H, W) and mask (B, T, H, W) bool -> new (B, 3, T, H, W).
 
@@ -104,6 +108,52 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
 def erase_boxes(clips: torch.Tensor, boxes: torch.Tensor, *, fill: str = "mean") -> torch.Tensor:
     """Replace what boxes (B, T, 4) in pixels of clips (B, 3, T, H, W) cover; see `erase`."""
     return erase(clips, box_masks(boxes, (clips.shape[-2], clips.shape[-1])), fill=fill)
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """Erases many tubes of the same clips (B, 3, T, H, W), as `erase` does; what all masks share is computed once."""
+
+    clips: torch.Tensor
+    fill: str
+
+    def whole(self, whose: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Erase boxes (n, T, 4) of the clips whose (n,): (n, 3, T, H, W), and whether any pixel changed, (n, 1)."""
+        mask = box_masks(boxes, (self.clips.shape[-2], self.clips.shape[-1]))
+        if self._shared is None:
+            shown = self.clips[whose]
+            filled = FILLS[self.fill](shown, mask)
+        else:  # a single clip need not be repeated
+            shown, filled = (x if len(x) == 1 else x[whose] for x in (self.clips, self._shared))
+        erased = torch.where(mask[:, None], filled, shown)
+        return erased, (erased != shown).flatten(1).any(1, keepdim=True)
+
+    def block(self, whose: int, boxes: torch.Tensor) -> tuple[torch.Tensor, tuple[slice, slice, slice]] | None:
+        """Erase boxes (T, 4) of a clip, in the smallest block that holds them: (1, 3, t, h, w), and its place.
+
+        None where that changes no pixel.
+        """
+        shown = self.clips[whose : whose + 1]
+        rows, columns = _sides(boxes, (shown.shape[-2], shown.shape[-1]))
+        frames = rows.any(1) & columns.any(1)
+        sides = [side.nonzero().flatten().tolist() for side in (frames, rows[frames].any(0), columns[frames].any(0))]
+        if not all(sides):
+            return None
+        t, h, w = (slice(side[0], side[-1] + 1) for side in sides)
+        if self._shared is None:
+            filled = FILLS[self.fill](shown, frames[None, :, None, None])
+        else:
+            filled = self._shared[whose : whose + 1]
+        before, mask = shown[..., t, h, w], rows[t, h, None] & columns[t, None, w]
+        erased = torch.where(mask, filled.expand_as(shown)[..., t, h, w], before)
+        return None if torch.equal(erased, before) else (erased, (t, h, w))
+
+    @functools.cached_property
+    def _shared(self) -> torch.Tensor | None:
+        """What any mask is filled with, (B, 3, T, H, W); None where that depends on the mask."""
+        check_choice(self.fill, "fill", FILLS)
+        no_mask = torch.empty(0, dtype=torch.bool)
+        return None if self.fill == "freeze" else FILLS[self.fill](self.clips, no_mask).expand_as(self.clips)
 
 
 def _mean(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
