@@ -79,13 +79,13 @@ def compare(device: torch.device, *, seed: int = 0, quick: bool = False, full: b
     way, size = gradients.WAYS[device.type], values.VOLUME_BYTES
     rows = ["| gradient | volumes at a time | forward + backward | extra memory |", "| --- | ---: | ---: | ---: |"]
     try:
-        for gradients.WAYS[device.type] in ("pooled", "dense"):
+        for name in ("pooled", "dense"):
             for mebibytes in (64, 96, 128, 192, 256):
-                values.VOLUME_BYTES = mebibytes << 20
+                gradients.WAYS[device.type], values.VOLUME_BYTES = name, mebibytes << 20
                 with _tensor_float32(True):
                     time, extra = milliseconds(step, device, repeats=2 if quick else 10), extra_bytes(step, device)
                 memory = "unknown" if extra is None else f"{extra / 2**20:.0f} MiB"
-                rows.append(f"| {gradients.WAYS[device.type]} | {mebibytes} MiB | {time:.2f} ms | {memory} |")
+                rows.append(f"| {name} | {mebibytes} MiB | {time:.2f} ms | {memory} |")
     finally:
         gradients.WAYS[device.type], values.VOLUME_BYTES = way, size
     return "\n".join(rows)
