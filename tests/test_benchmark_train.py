@@ -47,7 +47,7 @@ def test_the_comparison_has_a_row_per_setting_and_leaves_none_behind():
     assert len(rows) == 2 + 2 * 5
     assert rows[2].startswith("| pooled | 64 MiB |")
     assert rows[-1].startswith("| dense | 256 MiB |")
-    assert (gradients.WAYS, values.VOLUME_BYTES) == before
+    assert before == (gradients.WAYS, values.VOLUME_BYTES)
 
 
 def test_the_profile_names_operations():

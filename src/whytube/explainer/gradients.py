@@ -88,18 +88,17 @@ def _dense(
     rows: torch.Tensor,
     count: int,
 ) -> list[torch.Tensor]:
-    """Scatter the gradient of every product, one list for all scales, and multiply it by the features."""
-    scale, place, weight = windows
-    total, sizes = len(maps[0]) * count, [math.prod(grid) for grid in scores.forms.grids]
-    size = scores.grids.prod(1)
-    before = (size.cumsum(0) - size)[scale] * total
+    """Scatter the gradient of every product into one list for all scales, and multiply it by the features."""
+    scale, place, weight = windows  # (sides, N, T), (sides, N, T, 9) twice
+    total, sizes = len(maps[0]) * count, scores.grids.prod(1)
+    size, before = sizes[scale], (sizes.cumsum(0) - sizes)[scale]  # cells of the scale, and of those before it
     tap = torch.arange(len(TAPS), device=place.device)
-    lengths = [total * len(TAPS) * n for n in sizes]
-    dense = weight.new_zeros(sum(lengths))
-    for row, signed in zip(rows, (weight, -weight), strict=False):
-        # Over scales, rows, taps and cells.
-        index = ((before + row[:, None] * size[scale]) * len(TAPS))[..., None] + tap * size[scale][..., None] + place
-        dense.scatter_add_(0, index.flatten(), signed.flatten())
+    # The list runs over scales, volumes, taps and cells.
+    first = (total * before + rows[:, None, :, None] * size) * len(TAPS)  # (1 or 2, sides, N, T)
+    index = first[..., None] + (tap * size[..., None] + place)
+    signed = torch.stack([weight, -weight]) if len(rows) == 2 else weight
+    lengths = [total * len(TAPS) * math.prod(grid) for grid in scores.forms.grids]
+    dense = weight.new_zeros(sum(lengths)).scatter_add_(0, index.flatten(), signed.flatten())
     gradients = []
     for h, part in zip(maps, torch.split(dense, lengths), strict=True):
         products = part.view(len(h), count * len(TAPS), -1)
