@@ -1,6 +1,6 @@
 """One training step of the paper's objective against its straightforward writing with autograd: time and memory.
 
-python benchmarks/train.py [--device cpu] [--seed 0] [--quick | --full] [--out FILE.json]
+python benchmarks/train.py [--device cpu] [--seed 0] [--quick | --full] [--out FILE.json] [--compare] [--profile]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a program finds 
 
 from benchmarks.measure import extra_bytes, milliseconds, options, publish
 from whytube.errors import WhytubeError
+from whytube.explainer import gradients, values
 from whytube.explainer.objective import class_term
 from whytube.explainer.scores import Forms, Scores
 from whytube.subpath import other_classes
@@ -54,25 +55,8 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool 
 
     quick: tiny sizes. full: the paper's sizes on any device, where a CPU takes minutes.
     """
-    sizes = SIZES["quick" if quick else "cuda" if full else device.type]
-    torch.manual_seed(seed)
-    size = (sizes.grids[0][1] * 8, sizes.grids[0][2] * 8)
-    scores = Scores(sizes.classes, sizes.attributes, sizes.channels, Forms(sizes.grids, size, sizes.grids[0][0])).to(
-        device
-    )
-    maps = tuple(
-        torch.randn(sizes.batch, d, *grid, device=device).relu()
-        for d, grid in zip(sizes.channels, sizes.grids, strict=True)
-    )
-    positive = torch.randint(sizes.classes, (sizes.batch,), device=device)
-    present = torch.zeros(sizes.batch, sizes.attributes, dtype=torch.bool, device=device)
-    present[:, : sizes.of_clip] = True
-    weights = [*scores.class_weights, *scores.attribute_weights]
-
-    def step(term: Callable[..., torch.Tensor]) -> Callable[[], tuple[torch.Tensor, ...]]:
-        return lambda: torch.autograd.grad(term(scores, maps, positive, present), weights)
-
-    ours, plain = step(class_term), step(straightforward)
+    sizes = _sizes(device, quick=quick, full=full)
+    ours, plain = (_step(term, sizes, device, seed) for term in (class_term, straightforward))
     with _tensor_float32(False):
         _agree(ours(), plain())
     slow = full and device.type == "cpu"
@@ -87,6 +71,62 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool 
         "extra_bytes": {"ours": fast_extra, "straightforward": slow_extra},
         "provenance": provenance(device, seed=seed),
     }
+
+
+def compare(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool = False) -> str:
+    """Measure the step both ways to its gradient and with volumes of several sizes at a time; return a table."""
+    step = _step(class_term, _sizes(device, quick=quick, full=full), device, seed)
+    way, size = gradients.WAYS[device.type], values.VOLUME_BYTES
+    rows = ["| gradient | volumes at a time | forward + backward | extra memory |", "| --- | ---: | ---: | ---: |"]
+    try:
+        for name in ("pooled", "dense"):
+            for mebibytes in (64, 96, 128, 192, 256):
+                gradients.WAYS[device.type], values.VOLUME_BYTES = name, mebibytes << 20
+                with _tensor_float32(True):
+                    time, extra = milliseconds(step, device, repeats=2 if quick else 10), extra_bytes(step, device)
+                memory = "unknown" if extra is None else f"{extra / 2**20:.0f} MiB"
+                rows.append(f"| {name} | {mebibytes} MiB | {time:.2f} ms | {memory} |")
+    finally:
+        gradients.WAYS[device.type], values.VOLUME_BYTES = way, size
+    return "\n".join(rows)
+
+
+def profile(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool = False) -> str:
+    """Tell which operations our step spends its time in, the longest first."""
+    step = _step(class_term, _sizes(device, quick=quick, full=full), device, seed)
+    kinds = [torch.profiler.ProfilerActivity.CPU]
+    if device.type == "cuda":
+        kinds.append(torch.profiler.ProfilerActivity.CUDA)
+    with _tensor_float32(True):
+        step()
+        with torch.profiler.profile(activities=kinds) as recorded:
+            step()
+    kind = "cuda" if device.type == "cuda" else "cpu"
+    return str(recorded.key_averages().table(sort_by=f"self_{kind}_time_total", row_limit=40, max_name_column_width=70))
+
+
+def _sizes(device: torch.device, *, quick: bool, full: bool) -> Sizes:
+    return SIZES["quick" if quick else "cuda" if full else device.type]
+
+
+def _step(
+    term: Callable[..., torch.Tensor], sizes: Sizes, device: torch.device, seed: int
+) -> Callable[[], tuple[torch.Tensor, ...]]:
+    """Forward plus backward of `term` on random features, the same for the same seed."""
+    torch.manual_seed(seed)
+    size = (sizes.grids[0][1] * 8, sizes.grids[0][2] * 8)
+    scores = Scores(sizes.classes, sizes.attributes, sizes.channels, Forms(sizes.grids, size, sizes.grids[0][0])).to(
+        device
+    )
+    maps = tuple(
+        torch.randn(sizes.batch, d, *grid, device=device).relu()
+        for d, grid in zip(sizes.channels, sizes.grids, strict=True)
+    )
+    positive = torch.randint(sizes.classes, (sizes.batch,), device=device)
+    present = torch.zeros(sizes.batch, sizes.attributes, dtype=torch.bool, device=device)
+    present[:, : sizes.of_clip] = True
+    weights = [*scores.class_weights, *scores.attribute_weights]
+    return lambda: torch.autograd.grad(term(scores, maps, positive, present), weights)
 
 
 def straightforward(
@@ -147,9 +187,15 @@ def main(words: list[str] | None = None) -> None:
     """Measure, print the table, write the report."""
     parser = options(__doc__)
     parser.add_argument("--full", action="store_true", help="the paper's sizes also on a CPU, in minutes")
+    parser.add_argument("--compare", action="store_true", help="then the ways to the gradient, and sizes of chunks")
+    parser.add_argument("--profile", action="store_true", help="then the operations that take longest")
     given = parser.parse_args(words)
-    report = run(given.device, seed=given.seed, quick=given.quick, full=given.full)
+    setting = {"seed": given.seed, "quick": given.quick, "full": given.full}
+    report = run(given.device, **setting)
     publish(report, table(report), given.out)
+    for wanted, tell in ((given.compare, compare), (given.profile, profile)):
+        if wanted:
+            print("\n" + tell(given.device, **setting))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import torch
 
 from benchmarks import train
 from whytube.errors import WhytubeError
+from whytube.explainer import gradients, values
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,19 @@ def test_the_table_says_what_was_measured():
     assert "5.0 x faster, memory 3.0 x less; a machine, commit abc" in text
     report["extra_bytes"] = {"ours": None, "straightforward": None}
     assert "| ours | 2.00 ms | unknown |" in train.table(report)
+
+
+def test_the_comparison_has_a_row_per_setting_and_leaves_none_behind():
+    before = dict(gradients.WAYS), values.VOLUME_BYTES
+    rows = train.compare(CPU, quick=True).splitlines()
+    assert len(rows) == 2 + 2 * 5
+    assert rows[2].startswith("| pooled | 64 MiB |")
+    assert rows[-1].startswith("| dense | 256 MiB |")
+    assert before == (gradients.WAYS, values.VOLUME_BYTES)
+
+
+def test_the_profile_names_operations():
+    assert "aten::baddbmm_" in train.profile(CPU, quick=True)
 
 
 def test_a_step_that_disagrees_is_not_measured(monkeypatch):

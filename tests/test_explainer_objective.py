@@ -9,10 +9,11 @@ from torch.nn.functional import conv2d, softplus
 from benchmarks.train import straightforward
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.errors import ArgumentError
-from whytube.explainer import objective
+from whytube.explainer import values
 from whytube.explainer.explainer import OBJECTIVES, Objective, find_objective
-from whytube.explainer.objective import attribute_term, class_term, difference_values, loss_terms
+from whytube.explainer.objective import attribute_term, class_term, loss_terms
 from whytube.explainer.scores import Forms, Scores
+from whytube.explainer.values import difference_values
 from whytube.subpath.reference import compose
 
 POSITIVE = torch.tensor([2, 0, 3])
@@ -75,7 +76,7 @@ def test_values_and_gradients_equal_the_straightforward_ones(scores, maps, two_s
 
 def test_chunks_of_the_batch_change_nothing(scores, maps, monkeypatch):
     whole = class_term(scores, maps, POSITIVE, UNEVEN, two_sided=True)
-    monkeypatch.setattr(objective, "_VOLUME_BYTES", 1)
+    monkeypatch.setattr(values, "VOLUME_BYTES", 1)
     parts = class_term(scores, maps, POSITIVE, UNEVEN, two_sided=True)
     torch.testing.assert_close(parts, whole)
     for a, b in zip(

@@ -1,12 +1,11 @@
-"""The volumes, pools and weights of the explanation module against the paper's formulas written out."""
+"""The volumes and weights of the explanation module against the paper's formulas written out."""
 
 import pytest
 import torch
 from torch.nn.functional import conv2d
 
 from toy_explainer import CHANNELS, GRIDS, tiny_maps, tiny_scores
-from whytube.explainer.scores import SHAPES, TAPS, shape_windows
-from whytube.subpath import max_subpath, max_subpath_difference, path_sum
+from whytube.explainer.scores import shape_windows
 
 ATTRIBUTES = torch.tensor([[0, 3], [4, 1]])
 
@@ -83,78 +82,6 @@ def test_padding_of_attributes_is_harmless(scores, maps):
     )
 
 
-def naive_pool(scores, maps, cells, b):
-    """Sum of a path's windows, element by element: per scale (9 * d,), taps first."""
-    pooled = [torch.zeros(9, d, dtype=torch.float64) for d in CHANNELS]
-    for t, (form, row, col) in enumerate(cells.tolist()):
-        if form < 0:
-            continue
-        scale, window = form // len(SHAPES), shape_windows()[form % len(SHAPES)].double()
-        height, width = GRIDS[scale][1:]
-        row, col = row * height // GRIDS[0][1], col * width // GRIDS[0][2]
-        for tap, (dy, dx) in enumerate(TAPS):
-            if 0 <= row + dy < height and 0 <= col + dx < width:
-                pooled[scale][tap] += window[tap] * maps[scale][b, :, t, row + dy, col + dx]
-    return [p.flatten() for p in pooled]
-
-
-PATHS = torch.tensor(
-    [
-        [[0, 0, 0], [3, 1, 1], [5, 2, 2]],  # a corner, then another shape, then another scale
-        [[-1, -1, -1], [7, 3, 5], [2, 3, 5]],
-        [[6, 1, 3], [-1, -1, -1], [-1, -1, -1]],
-        [[-1, -1, -1]] * 3,
-    ]
-)
-
-
-@torch.no_grad()
-def test_pool_is_the_sum_along_the_path(scores, maps):
-    item = torch.tensor([0, 1, 1, 0])
-    pooled = scores.pool(maps, PATHS, item)
-    assert [p.shape for p in pooled] == [(4, 27), (4, 18)]
-    for n, b in enumerate(item.tolist()):
-        for scale, expected in enumerate(naive_pool(scores, maps, PATHS[n], b)):
-            torch.testing.assert_close(pooled[scale][n], expected)
-
-
-@torch.no_grad()
-def test_the_value_of_a_path_is_weights_times_pool(scores, maps):
-    positive = torch.tensor([2, 0])
-    path = max_subpath_difference(scores.class_volumes(maps, ATTRIBUTES), positive)  # (B, C - 1, s)
-    item = torch.arange(2)[:, None, None].expand(path.value.shape).flatten()
-    pooled = scores.pool(maps, path.cells.flatten(0, 2), item)
-    for n, value in enumerate(path.value.flatten()):
-        b, negative, place = n // 6, n // 2 % 3, n % 2
-        negative += negative >= positive[b]
-        total = 0.0
-        for scale in range(2):
-            w_c, w_s = scores.tap_weights("class", scale), scores.tap_weights("attribute", scale)
-            dw = (w_c[positive[b]] - w_c[negative]) * (1 + w_s[ATTRIBUTES[b, place]])
-            total += dw @ pooled[scale][n]
-        torch.testing.assert_close(total, value)
-
-
-@torch.no_grad()
-def test_pool_agrees_with_any_path_sum(scores, maps):
-    volumes = scores.attribute_volumes(maps)  # (B, S, K, T, H, W), bias 0
-    item = torch.tensor([0, 1, 1, 0])
-    pooled = scores.pool(maps, PATHS, item)
-    along = sum(windows @ scores.tap_weights("attribute", scale).T for scale, windows in enumerate(pooled))  # (N, S)
-    for n, b in enumerate(item.tolist()):
-        torch.testing.assert_close(along[n], path_sum(volumes[b], PATHS[n].expand(5, 3, 3)))
-
-
-@torch.no_grad()
-def test_maps_with_different_numbers_of_steps():
-    grids = ((4, 4, 4), (2, 2, 2))
-    scores, maps = tiny_scores(grids=grids), tiny_maps(1, grids=grids)
-    path = max_subpath(scores.attribute_volumes(maps))
-    pooled = scores.pool(maps, path.cells.flatten(0, 1), torch.zeros(5, dtype=torch.long))
-    value = sum((scores.tap_weights("attribute", i) * pooled[i]).sum(1) for i in range(2))
-    torch.testing.assert_close(value, path.value[0])
-
-
 def test_standardise(scores):
     maps = [5 + 3 * h for h in tiny_maps(50)]
     identity = scores.normalise(maps)
@@ -174,4 +101,4 @@ def test_a_dead_channel_stays_finite(scores):
 def test_the_maps_statistics_are_saved_and_the_windows_are_not(scores):
     names = set(scores.state_dict())
     assert {"mean0", "gain1", "attribute_bias", "class_weights.0"} <= names
-    assert not {"parts", "windows"} & names
+    assert not {"parts", "windows", "grids", "taps"} & names

@@ -3,8 +3,7 @@
     w_cs = w_c * w_s + w_c + w_s                                per scale, on 3x3 windows
     dm   = (w_pos - w_neg) * (1 + w_s) . window(h)              the additive w_s cancels in the difference
 
-Scores of tubes are linear in the features, so training needs no tape through the search: find the paths, pool the
-features along them, and differentiate `dw . pool(h, R*)` (the paper's maximum subpath pooling).
+Scores of tubes are linear in the weights, so training needs no tape through the search: see values.py.
 
 A tube's element takes one of K forms, scales x shapes. A shape is a box of 2 or 3 cells in each direction. Its weight
 on the 3x3 window is the share of each cell that the box covers, normalised to sum 1. The windows of the four shapes are
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from torch import nn
 
 from whytube.tubes import cell_boxes
@@ -88,12 +86,16 @@ class Forms:
                 scores = scores.index_select(dim - 3, index)
         return scores
 
-    def scale_cells(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Scale, row and column on that scale's own map of cells (..., 3) of the common grid."""
+    def scale_cells(
+        self, cells: torch.Tensor, grids: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Scale, row and column on that scale's own map of cells (..., 3) of the common grid.
+
+        grids: (scales, 3), the tensor of `self.grids`, where one is at hand on the device.
+        """
+        grids = torch.tensor(self.grids, device=cells.device) if grids is None else grids
         scale = cells[..., 0].clamp_min(0) // len(SHAPES)
-        own = torch.tensor(self.grids, device=cells.device)[scale]  # (..., 3)
-        common = torch.tensor(self.grid, device=cells.device)
-        place = cells[..., 1:].clamp_min(0) * own[..., 1:] // common[1:]
+        place = cells[..., 1:].clamp_min(0) * grids[scale][..., 1:] // grids[0, 1:]
         return scale, place[..., 0], place[..., 1]
 
     def boxes(self, cells: torch.Tensor) -> torch.Tensor:
@@ -123,9 +125,14 @@ class Scores(nn.Module):
             self.register_buffer(f"gain{i}", torch.ones(d))
         self.register_buffer("parts", shape_parts(), persistent=False)
         self.register_buffer("windows", shape_windows(), persistent=False)
+        # Constants of index arithmetic. They stay on the device: to copy them there, it would be waited for.
+        self.register_buffer("grids", torch.tensor(forms.grids), persistent=False)
+        self.register_buffer("taps", torch.tensor(TAPS), persistent=False)
 
     parts: torch.Tensor
     windows: torch.Tensor
+    grids: torch.Tensor
+    taps: torch.Tensor
 
     def standardise(self, means: Sequence[torch.Tensor], deviations: Sequence[torch.Tensor]) -> None:
         """Give every channel mean 0 and a cell's d channels about unit length, so that tube sums are well scaled.
@@ -148,75 +155,59 @@ class Scores(nn.Module):
         """Attribute scores of the classifier's own maps: see `attribute_volumes`, which takes standardised ones."""
         return self.attribute_volumes(self.normalise(maps))
 
-    def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
-        """Class scores w_c * (1 + w_s) . h, without the additive w_s, which cancels in any class difference.
+    def tap_weights(self, kind: str, scale: int) -> torch.Tensor:
+        """Weights of a scale, a row per tap: (classes or attributes, 9, d)."""
+        weights = self.class_weights if kind == "class" else self.attribute_weights
+        laid: torch.Tensor = weights[scale].flatten(2).transpose(1, 2).contiguous()
+        return laid
 
-        maps and attributes (B, s) -> (B, C, s, K, T, H, W).
+    def class_kernels(self, attributes: torch.Tensor) -> list[torch.Tensor]:
+        """Weights w_c * (1 + w_s), without the additive w_s, which cancels in any class difference.
+
+        attributes (B, s) -> per scale (B, C, s, 9, d); -1, for no attribute, stands for the first one.
         """
-        volumes = []
-        for scale, h in enumerate(maps):
-            w_c, w_s = self.class_weights[scale], self.attribute_weights[scale]
-            kernels = w_c[None, :, None] * (1 + w_s[attributes.clamp_min(0)])[:, None]  # (B, C, s, d, 3, 3)
-            volumes.append(self._volumes(h, kernels, scale))
-        return torch.cat(volumes, 3)
+        chosen, kernels = attributes.clamp_min(0).flatten(), []
+        for scale in range(len(self.channels)):
+            w_c, w_s = self.tap_weights("class", scale), self.tap_weights("attribute", scale)
+            gain = 1 + w_s.index_select(0, chosen).view(*attributes.shape, *w_s.shape[1:])  # (B, s, 9, d)
+            kernels.append(w_c[None, :, None] * gain[:, None])
+        return kernels
+
+    def attribute_kernels(self) -> list[torch.Tensor]:
+        """Weights w_s, for any clip: per scale (1, S, 9, d)."""
+        return [self.tap_weights("attribute", scale)[None] for scale in range(len(self.channels))]
+
+    def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
+        """Class scores w_c * (1 + w_s) . h: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
+        return self.volumes(maps, self.class_kernels(attributes))
 
     def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
         """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
-        volumes = [self._volumes(h, self.attribute_weights[scale][None], scale) for scale, h in enumerate(maps)]
-        return torch.cat(volumes, 2) + self.attribute_bias.view(1, -1, 1, 1, 1, 1)
+        return self.volumes(maps, self.attribute_kernels()) + self.attribute_bias.view(-1, 1, 1, 1, 1)
 
-    def _volumes(self, h: torch.Tensor, kernels: torch.Tensor, scale: int) -> torch.Tensor:
-        """Convolve h (B, d, t, h, w) with kernels (B or 1, ..., d, 3, 3): (B, ..., 4, T, H, W).
+    def volumes(self, maps: Sequence[torch.Tensor], kernels: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Scores of every form and cell: maps (B, d, t, h, w), kernels (B or 1, ..., 9, d) -> (B, ..., K, T, H, W)."""
+        rows, batch = kernels[0].shape[1:-2], len(maps[0])
+        volumes = maps[0].new_empty(batch, math.prod(rows), self.forms.count, *self.forms.grid)
+        for scale, (h, kernel) in enumerate(zip(maps, kernels, strict=True)):
+            scores = self._shape_scores(h, kernel.flatten(1, -3))
+            volumes[:, :, scale * len(SHAPES) : (scale + 1) * len(SHAPES)] = self.forms.to_common(scores, scale)
+        return volumes.view(batch, *rows, *volumes.shape[2:])
+
+    def _shape_scores(self, h: torch.Tensor, kernels: torch.Tensor) -> torch.Tensor:
+        """Convolve h (B, d, t, h, w) with kernels (B or 1, n, 9, d), on the scale's own grid: (B, n, 4, t, h, w).
 
         Nine matrix products, one per tap, gathered into the four partial sums that all shapes share.
         """
         batch, d, *grid = h.shape
-        many = kernels.shape[1:-3]
         padded = torch.nn.functional.pad(h, (1, 1, 1, 1))
-        weights = kernels.flatten(1, -4).expand(batch, -1, -1, -1, -1).permute(3, 4, 0, 1, 2)  # (3, 3, B, n, d)
-        weights = weights.contiguous()
-        sums = h.new_zeros(4, batch, weights.shape[3], math.prod(grid))
-        for dy, dx in TAPS:
+        sums = h.new_zeros(4, batch, kernels.shape[1], math.prod(grid))
+        for tap, (dy, dx) in enumerate(TAPS):
             x = padded[..., 1 + dy : 1 + dy + grid[1], 1 + dx : 1 + dx + grid[2]].reshape(batch, d, -1)
             part = abs(dx) + 2 * abs(dy)  # centre, sides, ends, corners
-            sums[part].baddbmm_(weights[1 + dy, 1 + dx], x)
+            sums[part].baddbmm_(kernels[:, :, tap].expand(batch, -1, -1), x)
         scores = torch.einsum("kp,pbnx->bnkx", self.parts, sums)
-        return self.forms.to_common(scores.view(batch, *many, len(SHAPES), *grid), scale)
-
-    def pool(self, maps: Sequence[torch.Tensor], cells: torch.Tensor, item: torch.Tensor) -> list[torch.Tensor]:
-        """Sum windows of features along paths, weighted by their forms: the paper's pool of h over R.
-
-        maps of B items, cells (N, T, 3), item (N,) the clip of each path -> per scale (N, 9 * d).
-        """
-        scales, rows, cols = self.forms.scale_cells(cells)  # (N, T) each
-        windows = self.windows[cells[..., 0].clamp_min(0) % len(SHAPES)]  # (N, T, 9)
-        inside = cells[..., 0] >= 0
-        steps = torch.arange(cells.shape[1], device=cells.device)
-        taps = torch.tensor(TAPS, device=cells.device)  # (9, 2)
-        pooled = []
-        for scale, h in enumerate(maps):
-            _, d, t, height, width = h.shape
-            table = F.pad(h, (1, 1, 1, 1)).permute(0, 2, 3, 4, 1).reshape(-1, d)  # a row of features per padded cell
-            step = steps * t // len(steps)
-            row = rows[:, None] + 1 + taps[:, :1]  # (N, 9, T)
-            col = cols[:, None] + 1 + taps[:, 1:]
-            index = ((item[:, None, None] * t + step) * (height + 2) + row) * (width + 2) + col
-            here = (inside & (scales == scale))[:, None]  # (N, 1, T)
-            weight = torch.where(here, windows.transpose(1, 2), 0)
-            bags = F.embedding_bag(
-                torch.where(here, index, 0).flatten(0, 1),
-                table,
-                mode="sum",
-                per_sample_weights=weight.flatten(0, 1).to(table.dtype),
-            )
-            pooled.append(bags.view(len(cells), -1))
-        return pooled
-
-    def tap_weights(self, kind: str, scale: int) -> torch.Tensor:
-        """Weights of a scale laid out as `pool` does: (classes or attributes, 9 * d)."""
-        weights = self.class_weights if kind == "class" else self.attribute_weights
-        laid: torch.Tensor = weights[scale].permute(0, 2, 3, 1).flatten(1)
-        return laid
+        return scores.view(*scores.shape[:-1], *grid)
 
 
 def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:

@@ -1,0 +1,101 @@
+"""Values of best tubes: those of the search, with gradients that finite differences confirm."""
+
+import pytest
+import torch
+from torch.func import functional_call
+
+from toy_explainer import tiny_maps, tiny_scores
+from whytube.errors import ArgumentError
+from whytube.explainer import gradients, values
+from whytube.explainer.values import attribute_values, difference_values
+from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference
+
+POSITIVE = torch.tensor([2, 0, 3])
+IDS = torch.tensor([[0, 2, 4], [1, -1, -1], [0, 1, -1]])
+
+
+@pytest.fixture(params=["pooled", "dense"])
+def way(request, monkeypatch):
+    monkeypatch.setitem(gradients.WAYS, "cpu", request.param)
+
+
+@pytest.fixture
+def scores():
+    scores = tiny_scores()
+    with torch.no_grad():
+        scores.attribute_bias.copy_(torch.linspace(-0.1, 0.1, 5))
+    return scores
+
+
+@pytest.fixture
+def maps():
+    return tiny_maps(3)
+
+
+class Call(torch.nn.Module):
+    """A function of scores as a module, so that its weights can be given from outside."""
+
+    def __init__(self, scores, function):
+        super().__init__()
+        self.scores, self.function = scores, function
+
+    def forward(self):
+        return self.function(self.scores)
+
+
+def check_gradients(scores, function):
+    """Compare with finite differences in all weights."""
+    call = Call(scores, function)
+    names, weights = zip(*call.named_parameters(), strict=True)
+    assert torch.autograd.gradcheck(
+        lambda *given: functional_call(call, dict(zip(names, given, strict=True)), ()),
+        [weight.detach().clone().requires_grad_() for weight in weights],
+        fast_mode=True,
+    )
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_difference_values_are_those_of_the_search(scores, maps, two_sided):
+    with torch.no_grad():
+        volumes = scores.class_volumes(maps, IDS)
+    expected = min_subpath_difference(volumes, POSITIVE).value
+    if two_sided:
+        expected = expected + max_subpath_difference(volumes, POSITIVE).value
+    assert torch.equal(difference_values(scores, maps, POSITIVE, IDS, two_sided=two_sided), expected)
+
+
+def test_attribute_values_are_those_of_the_search(scores, maps):
+    with torch.no_grad():
+        expected = max_subpath(scores.attribute_volumes(maps)).value
+    assert torch.equal(attribute_values(scores, maps), expected)
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("bytes_", [1, 1 << 20])
+def test_gradients_of_difference_values(scores, maps, two_sided, bytes_, way, monkeypatch):
+    monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
+    check_gradients(scores, lambda s: difference_values(s, maps, POSITIVE, IDS, two_sided=two_sided))
+
+
+@pytest.mark.parametrize("bytes_", [1, 1 << 20])
+def test_gradients_of_attribute_values(scores, maps, bytes_, way, monkeypatch):
+    monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
+    check_gradients(scores, lambda s: attribute_values(s, maps))
+
+
+def test_no_tape_holds_a_volume(scores, maps):
+    """Between forward and backward only cells, rows and views of the maps are kept."""
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        difference_values(scores, maps, POSITIVE, IDS, two_sided=True)
+    own = {h.untyped_storage().data_ptr() for h in maps}
+    others = [x for x in kept if x.untyped_storage().data_ptr() not in own]
+    volume = 3 * 4 * 3 * scores.forms.count * 3 * 4 * 6
+    assert sum(x.numel() for x in others) < volume / 2
+
+
+def test_scores_that_are_not_finite_are_refused(scores, maps):
+    with torch.no_grad():
+        scores.class_weights[0][0, 0, 1, 1] = torch.nan
+    with pytest.raises(ArgumentError, match="must not contain NaN"):
+        difference_values(scores, maps, POSITIVE, IDS)
