@@ -26,6 +26,7 @@ class Objective:
 
     class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
     attribute_term: weight of the contrast between present and absent attributes.
+    places: afterwards train attributes to be where boxes of training clips are, where the data have any.
     standardise: bring every feature channel to mean 0 and deviation 1.
     verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
     """
@@ -33,6 +34,7 @@ class Objective:
     class_term: float = 1.0
     two_sided: bool = False
     attribute_term: float = 0.0
+    places: bool = False
     standardise: bool = False
     verify: bool = False
 
@@ -40,8 +42,10 @@ class Objective:
 OBJECTIVES = {
     "paper": Objective(),
     "two-sided": Objective(two_sided=True, standardise=True),
-    "ours": Objective(class_term=0.0, attribute_term=1.0, standardise=True, verify=True),
-    "ours+class": Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True, verify=True),
+    "ours": Objective(class_term=0.0, attribute_term=1.0, places=True, standardise=True, verify=True),
+    "ours+class": Objective(
+        class_term=0.2, two_sided=True, attribute_term=1.0, places=True, standardise=True, verify=True
+    ),
 }
 
 

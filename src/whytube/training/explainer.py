@@ -13,6 +13,7 @@ from whytube.explainer.objective import loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
 from whytube.training.loop import Loop, claimed
+from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def fit_explainer(
     """Train an explainer on the "train" split; the classifier stays as it is, in evaluation mode.
 
     c_pos is sampled from p(c|x), and S(x) is the clip's attributes (section 3.4). A Record's accuracy is the share of
-    clips that the classifier gets right.
+    clips that the classifier gets right. Objectives with `places` then learn from the boxes of training clips, where
+    the source has any.
 
     recipe: a Recipe, or the name of one in EXPLAINER_RECIPES. Clips are shown unchanged, so its settings of random
         changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
@@ -84,7 +86,9 @@ class _ExplainerLoop(Loop):
         classifier.eval()
         self.scores = self.module = build_scores(classifier, len(source.attribute_names), seed=recipe.seed).to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
+        self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
         self.same |= {"objective": objective, "classifier's fingerprint": fingerprint(classifier)}
+        self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
 
     def begin(self) -> None:
         """Measure every channel of the maps on a few batches, where the objective wants them standardised."""
@@ -97,6 +101,13 @@ class _ExplainerLoop(Loop):
             sums.append([torch.stack([h.mean((0, 2, 3, 4)), h.square().mean((0, 2, 3, 4))]) for h in maps])
         moments = [torch.stack(scale).mean(0) for scale in zip(*sums, strict=True)]
         self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
+
+    def finish(self) -> None:
+        """Train attributes for the boxes of training clips; a resumed run does this again, from the same weights."""
+        if self.clips:
+            recipe = self.recipe
+            drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
+            fit_places(self.scores, drawn, steps=recipe.place_steps, lr=recipe.place_lr, seed=recipe.seed)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""
