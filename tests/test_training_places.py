@@ -11,6 +11,9 @@ from whytube.data.source import Kept, PermutedTable, boxes_of
 from whytube.data.world import World
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.places import find_places
+from whytube.models import load_explainer
+from whytube.models.stored import load_tensors, save_tensors
+from whytube.search.verify import Regions, ask
 from whytube.training import Recipe
 from whytube.training.explainer import fit_explainer
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps
@@ -113,3 +116,66 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
 def test_recipes_refuse_what_cannot_be(change):
     with pytest.raises(ArgumentError, match=next(iter(change))):
         replace(QUICK, **change)
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory):
+    """Squares with boxes on twelve clips, which are enough for a fit."""
+    folder = tmp_path_factory.mktemp("run")
+    made, _ = fit_explainer(Adder(), Boxed(12, 12), QUICK, out_dir=folder)
+    return made, folder
+
+
+def test_a_fit_tells_the_own_square_from_the_other(calibrated):
+    explainer, _ = calibrated
+    assert explainer.fit.boxes == (8, 8, 8, 0)
+    assert sum(row.count for row in explainer.fit.reliability) > 100
+    shown = Boxed().batch("test", range(3))
+    question = ask(explainer.classifier, shown.clips, negatives=2)
+    places = explainer.places(question)
+    for b in range(3):
+        for word, track in shown.boxes[b].items():
+            tube = torch.from_numpy(track).float().expand(3, 2, 1, -1, -1)
+            fits = places.fits(tube)
+            assert fits.shape == (3, 2, 1, places.attribute_ids.shape[1])
+            own = places.attribute_ids[b] == WORDS.index(word)
+            if own.any():
+                assert fits[b, 0, 0, own].item() > 0.5 > fits[b, 0, 0, ~own & places.known[b]].max().item()
+
+
+def test_a_word_that_is_likely_wrong_is_not_said(calibrated):
+    explainer, _ = calibrated
+    shown = Boxed().batch("test", range(3))
+    question = ask(explainer.classifier, shown.clips, negatives=1)
+    places = explainer.places(question)
+    names = [WORDS.index(next(iter(tracks))) for tracks in shown.boxes]
+    first = torch.stack([torch.from_numpy(next(iter(tracks.values()))) for tracks in shown.boxes]).float()
+    second = torch.stack([torch.from_numpy(list(tracks.values())[1]) for tracks in shown.boxes]).float()
+    ids = torch.tensor(names).view(3, 1, 1).expand(3, 1, 2)
+    regions = Regions(torch.stack([first, second], 1)[:, None], ids, torch.zeros(3, 1, 2))
+    said = explainer.spoken(places, regions)
+    assert torch.equal(said.attribute_ids[..., 0], ids[..., 0])
+    assert (said.fits[..., 0] > 0.5).all()
+    assert (said.attribute_ids[..., 1] == -1).all(), "the tube is on the other square"
+    assert said.fits[..., 1].isnan().all()
+    unboxed = replace(regions, attribute_ids=torch.full_like(ids, WORDS.index("striped")))
+    assert torch.equal(explainer.spoken(places, unboxed).attribute_ids, unboxed.attribute_ids)
+
+
+def test_a_fit_is_kept_in_the_file(calibrated):
+    explainer, folder = calibrated
+    loaded = load_explainer(folder / "explainer.safetensors", explainer.classifier)
+    assert loaded.fit == explainer.fit
+    tensors, header = load_tensors(folder / "explainer.safetensors", kind="explainer")
+    for change, message in (({"fit": None}, ""), ({"fit": {**header["fit"], "boxes": [1]}}, "number of boxes")):
+        path = save_tensors(folder / "other.safetensors", tensors, header | change, kind="explainer")
+        if message:
+            with pytest.raises(ModelError, match=message):
+                load_explainer(path, explainer.classifier)
+        else:
+            assert load_explainer(path, explainer.classifier).fit is None
+
+
+def test_few_boxes_train_words_without_a_fit():
+    made, _ = fit_explainer(Adder(), Boxed(12, 6), QUICK)
+    assert made.fit is None

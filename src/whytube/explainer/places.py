@@ -6,6 +6,7 @@ attribute's scores over the places of a step says where the attribute is. From i
 - the loss on drawn boxes, `place_term` in objective.py: cross-entropy against `place_targets`;
 - the expected IoU of any box with the attribute's box, `Places.expected_iou`; its mean over a tube's steps is the raw
   fit of the tube, `Places.raw_fit`;
+- the fit of the tube, `Places.fits`: the chance that the attribute is right about it, see fit.py;
 - volumes for the search, `Places.volumes`: the expected IoU of every place, less an offset.
 """
 
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from whytube.explainer.fit import rivals
 from whytube.explainer.scores import Forms
 from whytube.tubes import box_areas, region_iou
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from whytube.explainer.fit import FitCurve
     from whytube.explainer.scores import Scores
 
 SHARPNESS = 30.0
@@ -64,12 +67,42 @@ class Places:
         attribute_ids: (B, s) which attributes, -1 where a clip has fewer.
         chances: (B, s, t, P) softmax over the places of each of t steps.
         own: (P, 4) boxes of the places.
+        curve: from raw fits to chances; None where nobody measured it.
     """
 
     forms: Forms
     attribute_ids: torch.Tensor
     chances: torch.Tensor
     own: torch.Tensor
+    curve: FitCurve | None = None
+
+    @property
+    def known(self) -> torch.Tensor:
+        """Which attributes have a fit, those that were trained with boxes: (B, s) bool."""
+        if self.curve is None:
+            return torch.zeros_like(self.attribute_ids, dtype=torch.bool)
+        boxed = torch.tensor(self.curve.boxes, device=self.attribute_ids.device) > 0
+        return boxed[self.attribute_ids.clamp_min(0)] & (self.attribute_ids >= 0)
+
+    def fits(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Chance that each attribute is right about tubes: (B, N, M, T, 4) in pixels -> (B, N, M, s).
+
+        NaN for attributes without a fit, see `known`.
+        """
+        tubes = boxes.flatten(1, 2)
+        raw = self.raw_fit(tubes)  # (B, s, N * M)
+        if self.curve is None:
+            return torch.full_like(raw, torch.nan).transpose(1, 2).unflatten(1, boxes.shape[1:3])
+        chances = self.curve(raw, rivals(raw, self.known))
+        told = torch.where(self.known[..., None], chances, torch.nan)
+        return told.transpose(1, 2).unflatten(1, boxes.shape[1:3])
+
+    def fit_of(self, boxes: torch.Tensor, attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Chance that one attribute per tube is right: (B, N, M, T, 4) and (B, N, M) -> (B, N, M), NaN for none."""
+        fits = self.fits(boxes)
+        same = (attribute_ids[..., None] == self.attribute_ids[:, None, None]) & (attribute_ids >= 0)[..., None]
+        chosen = torch.where(same, fits, 0).sum(-1)
+        return torch.where(same.any(-1), chosen, torch.nan)
 
     def expected_iou(self, boxes: torch.Tensor) -> torch.Tensor:
         """Return the expected IoU of a box at every step with each attribute's box: (B, M, t, 4) -> (B, s, M, t)."""
@@ -108,9 +141,11 @@ class Places:
 
 
 @torch.no_grad()
-def find_places(scores: Scores, maps: Sequence[torch.Tensor], attribute_ids: torch.Tensor) -> Places:
-    """Where attributes (B, s) are by a classifier's maps (B, d, T, H, W) of B clips."""
+def find_places(
+    scores: Scores, maps: Sequence[torch.Tensor], attribute_ids: torch.Tensor, curve: FitCurve | None = None
+) -> Places:
+    """Say where attributes (B, s) are by a classifier's maps (B, d, T, H, W) of B clips."""
     clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
     volumes = scores(maps)[clip, attribute_ids.clamp_min(0)]  # (B, s, K, t, H, W)
     chances = volumes.transpose(2, 3).flatten(3).softmax(-1)
-    return Places(scores.forms, attribute_ids, chances, place_boxes(scores.forms).to(chances))
+    return Places(scores.forms, attribute_ids, chances, place_boxes(scores.forms).to(chances), curve)

@@ -12,6 +12,7 @@ from whytube.explainer.explainer import Explainer, find_objective
 from whytube.explainer.objective import loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
+from whytube.training.calibration import calibrate
 from whytube.training.loop import Loop, claimed
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
+    from whytube.explainer.fit import FitCurve
     from whytube.training.history import History, Record
 
 # Names of their own: the classifier's run may stand in the same folder.
@@ -64,7 +66,7 @@ def fit_explainer(
     with claimed(out_dir) as folder:
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         scores = loop.scores.eval()
-        explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective)
+        explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective, loop.fit)
         if folder is not None:
             metrics = {"loss": history.records[-1].loss}
             path = folder / "explainer.safetensors"
@@ -86,6 +88,7 @@ class _ExplainerLoop(Loop):
         classifier.eval()
         self.scores = self.module = build_scores(classifier, len(source.attribute_names), seed=recipe.seed).to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
+        self.fit: FitCurve | None = None
         self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
         self.same |= {"objective": objective, "classifier's fingerprint": fingerprint(classifier)}
         self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
@@ -103,11 +106,16 @@ class _ExplainerLoop(Loop):
         self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
 
     def finish(self) -> None:
-        """Train attributes for the boxes of training clips; a resumed run does this again, from the same weights."""
+        """Calibrate fits and train attributes with the boxes of training clips.
+
+        A resumed run does this again, from the same weights.
+        """
         if self.clips:
             recipe = self.recipe
             drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
-            fit_places(self.scores, drawn, steps=recipe.place_steps, lr=recipe.place_lr, seed=recipe.seed)
+            how = {"steps": recipe.place_steps, "lr": recipe.place_lr, "seed": recipe.seed}
+            self.fit = calibrate(self.scores, drawn, **how)
+            fit_places(self.scores, drawn, **how)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""

@@ -114,6 +114,7 @@ class DrawnSteps:
         clip: (R,) which of the drawn clips. step: (R,) of the common grid.
         attribute_ids: (R, s) those with a box, -1 where a row has fewer. boxes: (R, s, 4) in pixels.
         targets: (R, s, P) over the places of the step.
+        present: (R, S) bool, all attributes of the clip.
     """
 
     rows: tuple[torch.Tensor, ...]
@@ -122,6 +123,7 @@ class DrawnSteps:
     attribute_ids: torch.Tensor
     boxes: torch.Tensor
     targets: torch.Tensor
+    present: torch.Tensor
 
     def __len__(self) -> int:
         return len(self.clip)
@@ -136,7 +138,24 @@ class DrawnSteps:
             self.attribute_ids[chosen],
             self.boxes[chosen],
             self.targets[chosen],
+            self.present[chosen],
         )
+
+    @property
+    def every_box(self) -> torch.Tensor:
+        """Boxes of all S attributes, zeros for none: (R, S, 4)."""
+        # One more row takes what is listed as -1.
+        found = self.boxes.new_zeros(len(self), self.present.shape[1] + 1, 4)
+        return found.scatter(1, self.attribute_ids.remainder(found.shape[1])[..., None].expand(-1, -1, 4), self.boxes)[
+            :, :-1
+        ]
+
+    @property
+    def clips_per_attribute(self) -> tuple[int, ...]:
+        """How many clips have a box of each attribute: S numbers."""
+        there = self.every_box[..., 2] > self.every_box[..., 0]
+        clips = [there[self.clip == clip].any(0).int() for clip in self.clip.unique().tolist()]
+        return tuple(torch.stack(clips).sum(0).tolist())
 
 
 @torch.no_grad()
@@ -147,11 +166,11 @@ def drawn_steps(
     steps = scores.forms.grid[0]
     at = steps_of_frames(steps, scores.forms.frames)
     kept: list[list[torch.Tensor]] = [[] for _ in scores.channels]
-    where, boxes = [], []
+    where, boxes, present = [], [], []
     for start in range(0, len(clips), _CHUNK):
         part = clips[start : start + _CHUNK]
-        maps = classifier.features(source.batch("train", [clip.index for clip in part], device).clips).maps
-        maps = scores.normalise(maps)
+        batch = source.batch("train", [clip.index for clip in part], device)
+        maps = scores.normalise(classifier.features(batch.clips).maps)
         for b, clip in enumerate(part):
             drawn = clip.drawn
             for step in at[drawn.any(0)].unique().tolist():
@@ -160,6 +179,7 @@ def drawn_steps(
                 rows = clip.boxes.gather(1, first[:, None, None].expand(-1, 1, 4))[:, 0]
                 boxes.append(torch.where(frames.any(1)[:, None], rows, 0))
                 where.append((start + b, step))
+                present.append(batch.attributes[b])
                 for scale, h in enumerate(maps):
                     kept[scale].append(h[b, :, step * h.shape[2] // steps].clone())
     drawn_boxes = torch.stack(boxes)  # (R, S, 4)
@@ -168,7 +188,8 @@ def drawn_steps(
     clip, step = torch.tensor(where, device=device).unbind(1)
     ids, chosen = ids.to(device), torch.where(ids[..., None] >= 0, chosen, 0).to(device)
     rows = tuple(torch.stack(of_scale) for of_scale in kept)
-    return DrawnSteps(rows, clip, step, ids, chosen, place_targets(scores.forms, chosen))
+    targets = place_targets(scores.forms, chosen)
+    return DrawnSteps(rows, clip, step, ids, chosen, targets, torch.stack(present))
 
 
 def fit_places(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed: int = 0) -> float:
