@@ -74,7 +74,22 @@ def test_the_pack_is_indexed_with_actors_and_parts(pack, tmp_path):
     assert golf.boxes["with ball"].boxes.tolist() == [[1, 2, 5, 6]]
     assert golf.boxes["actor"].boxes.tolist() == [[1, 2, 30, 40]] * 4
     (jump,) = data.items("train")
-    assert set(jump.boxes) == {"actor"}, "parts are for evaluation: none on training clips"
+    assert set(jump.boxes) == {"actor"}, "boxes for evaluation are never on training clips"
+
+
+def test_training_clips_get_the_boxes_for_training(pack, tmp_path):
+    drawn = {JUMP: {"0": {"feet": [1, 2, 3, 4]}}, GOLF: {"0": {"ball": [9, 9, 12, 12]}}}
+    (pack / "part_boxes_train.json").write_text(json.dumps(drawn))
+    import_jhmdb(pack, tmp_path / "one")
+    data = read_dataset(tmp_path / "one")
+    (jump,), (golf,) = data.items("train"), data.items("test")
+    assert jump.boxes["feet off the ground"].boxes.tolist() == [[1, 2, 3, 4]]
+    assert golf.boxes["with ball"].boxes.tolist() == [[1, 2, 5, 6]], "a test clip keeps its boxes for evaluation"
+    import_jhmdb(pack, tmp_path / "two", split=2)
+    data = read_dataset(tmp_path / "two")
+    (golf,), (jump,) = data.items("train"), data.items("test")
+    assert golf.boxes["with ball"].boxes.tolist() == [[9, 9, 12, 12]], "split 2 trains on golf"
+    assert jump.boxes["feet off the ground"].boxes.tolist() != [[1, 2, 3, 4]], "and tests on jump"
 
 
 def test_another_split_has_its_own_parts(pack, tmp_path):
@@ -95,13 +110,18 @@ def test_the_official_folders_are_indexed(tmp_path, images):
     assert batch.labels.tolist() == [read_table("jhmdb").classes.index("golf")]
 
 
-def test_shipped_part_boxes_stand_in_where_the_folder_has_none(pack, tmp_path):
-    shipped = json.loads(PART_BOXES.read_text())
-    assert len(shipped) == 63
+@pytest.mark.parametrize(("part", "clips"), [("test", 63), ("train", 105)])
+def test_shipped_part_boxes_cover_every_class(part, clips):
+    shipped = json.loads(PART_BOXES[part].read_text())
+    assert len(shipped) == clips
     assert {len(frames) for frames in shipped.values()} == {3}
     assert {name.partition("/")[0] for name in shipped} == set(read_table("jhmdb").classes)
     corners = [box for frames in shipped.values() for labels in frames.values() for box in labels.values()]
     assert all(0 <= x1 < x2 <= 320 and 0 <= y1 < y2 <= 240 for x1, y1, x2, y2 in corners)
+
+
+def test_shipped_part_boxes_stand_in_where_the_folder_has_none(pack, tmp_path):
+    shipped = json.loads(PART_BOXES["test"].read_text())
     name = next(name for name in shipped if name.startswith("golf/"))
     import_jhmdb(official(tmp_path / "JHMDB", golf=name), tmp_path / "out")
     (golf,) = read_dataset(tmp_path / "out").items("test")
@@ -115,12 +135,14 @@ def test_shipped_part_boxes_stand_in_where_the_folder_has_none(pack, tmp_path):
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the data set is not at hand")
-def test_shipped_part_boxes_are_of_test_clips_of_split_1():
+@pytest.mark.parametrize(("part", "name"), [("test", "part_boxes.json"), ("train", "part_boxes_train.json")])
+def test_shipped_part_boxes_are_of_their_part_of_split_1(part, name):
     lines = (REAL / "clips.csv").read_text().splitlines()
     marks = {cells[0]: cells[3] for cells in (line.split(",") for line in lines)}
     assert lines[0].split(",")[3] == "split1"
-    assert {marks[name] for name in json.loads(PART_BOXES.read_text())} == {"test"}
-    assert json.loads(PART_BOXES.read_text()) == json.loads((REAL / "part_boxes.json").read_text())
+    shipped = json.loads(PART_BOXES[part].read_text())
+    assert {marks[clip] for clip in shipped} == {part}
+    assert shipped == json.loads((REAL / name).read_text())
 
 
 def test_masks_become_boxes_of_the_actor(tmp_path):

@@ -138,6 +138,10 @@ def train_explainer(
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
+    boxes: Annotated[
+        int | None,
+        typer.Option(help="Clips per attribute whose boxes are learnt from; by default all there are, 5 in the world."),
+    ] = None,
     seed: Seed = 0,
     changes: Changes = None,
     config: Config = None,
@@ -161,7 +165,7 @@ def train_explainer(
 
     require_new(report, overwrite=overwrite)
     _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
-    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed)
+    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, boxes=boxes, seed=seed)
     where, (how, others) = find_device(device), changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
     if others:
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))

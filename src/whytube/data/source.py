@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -84,6 +84,20 @@ def clips_to_take(source: Source, split: str, count: int | None) -> int:
     return check_int(min(limits), "count", 1)
 
 
+def boxes_of(batch: ClipBatch) -> list[dict[str, Any]]:
+    """Per clip, attribute or ACTOR -> boxes (T, 4) in pixels of the clip, zeros for no box; {} where none are known."""
+    return getattr(batch, "boxes", None) or [{} for _ in batch.clips]
+
+
+def boxed_indices(source: Source, split: str) -> Sequence[int] | None:
+    """Return the indices of the clips with boxes of attributes; None where all have some, without end.
+
+    It is what a source says by a method `boxed(split)`, without opening its videos; one without it has no boxes.
+    """
+    told: Sequence[int] | None = source.boxed(split) if hasattr(source, "boxed") else ()
+    return told
+
+
 @dataclass(frozen=True, eq=False)
 class PlainBatch:
     """A ClipBatch and no more: clips (B, 3, T, H, W), labels (B,), attributes (B, S)."""
@@ -93,11 +107,18 @@ class PlainBatch:
     attributes: torch.Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class BoxedBatch(PlainBatch):
+    """A batch with its boxes; see `boxes_of`."""
+
+    boxes: list[dict[str, Any]]
+
+
 class PermutedTable:
     """A source whose classes have exchanged their attributes: a control, with which concept figures must fall.
 
     Every class gets the row of another one, and a clip the row of its class: attributes still tell the classes apart,
-    but all are wrong. Clips and labels stay as they are.
+    but all are wrong. Clips, labels and boxes stay as they are.
     """
 
     def __init__(self, source: Source, *, seed: int = 0) -> None:
@@ -111,10 +132,14 @@ class PermutedTable:
         """Return how many clips a split has."""
         return self.source.count(split)
 
-    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> PlainBatch:
+    def boxed(self, split: str) -> Sequence[int] | None:
+        """Return which clips have boxes, see `boxed_indices`."""
+        return boxed_indices(self.source, split)
+
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> BoxedBatch:
         """Return the source's clips with the exchanged attributes of their classes."""
         batch = self.source.batch(split, indices, device)
-        return PlainBatch(batch.clips, batch.labels, self.table.to(device)[batch.labels])
+        return BoxedBatch(batch.clips, batch.labels, self.table.to(device)[batch.labels], boxes_of(batch))
 
 
 class Kept:
@@ -125,19 +150,21 @@ class Kept:
         self.classes, self.attribute_names, self.table = source.classes, source.attribute_names, source.table
         self.split = split
         parts = []
+        self._boxes: list[dict[str, Any]] = []
         for start in range(0, count, chunk):
             made = source.batch(split, range(start, min(start + chunk, count)), device)
             parts.append(((made.clips * 255).round().to(torch.uint8), made.labels, made.attributes))
+            self._boxes += boxes_of(made)
         self._clips, self._labels, self._has = (torch.cat(column) for column in zip(*parts, strict=True))
 
     def count(self, split: str) -> int | None:
         """Return how many clips are kept; none of other splits."""
         return len(self._clips) if split == self.split else 0
 
-    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> PlainBatch:
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> BoxedBatch:
         """Return kept clips, rounded to 1/255."""
         chosen = torch.as_tensor(list(indices), device=self._clips.device)
         if split != self.split:
             raise LookupError(f"only clips of {self.split!r} are kept, not of {split!r}")
-        clips = self._clips[chosen].to(device).float() / 255
-        return PlainBatch(clips, self._labels[chosen].to(device), self._has[chosen].to(device))
+        clips, boxes = self._clips[chosen].to(device).float() / 255, [self._boxes[place] for place in chosen.tolist()]
+        return BoxedBatch(clips, self._labels[chosen].to(device), self._has[chosen].to(device), boxes)

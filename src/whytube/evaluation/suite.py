@@ -10,7 +10,7 @@ import torch
 
 from whytube.checks import check_choice, check_int, fail
 from whytube.classifiers.base import evaluating
-from whytube.data.source import ACTOR, clips_to_take, fingerprint
+from whytube.data.source import ACTOR, boxes_of, clips_to_take, fingerprint
 from whytube.evaluation.judge import Truth, TruthMethod, check_regions, judge, masked_log_probabilities
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.evaluation.notes import WORDED, notes_on, without_words
@@ -177,7 +177,7 @@ def _check(
 
 def truth_of(source: Source, batch: ClipBatch) -> Truth:
     """Lay out what a source says about a batch of its clips."""
-    tracks = getattr(batch, "boxes", None) or [{}] * len(batch.clips)
+    tracks = boxes_of(batch)
     frames, device = batch.clips.shape[2], batch.clips.device
     boxes, known = annotated_boxes(tracks, source.attribute_names, frames=frames)
     actors, _ = annotated_boxes(tracks, (ACTOR,), frames=frames)

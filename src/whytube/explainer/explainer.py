@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from whytube.checks import check_int, fail, shape_of, unknown_name
-from whytube.search.verify import VERIFIED_SCORE, best_regions, listed_suited, top_regions
+from whytube.explainer.fit import SAID
+from whytube.explainer.places import find_places
+from whytube.search.verify import VERIFIED_SCORE, best_regions, listed, suited_attributes, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
+    from whytube.explainer.fit import FitCurve
+    from whytube.explainer.places import Places
     from whytube.explainer.scores import Scores
     from whytube.search.verify import Question, Regions
 
@@ -26,6 +30,7 @@ class Objective:
 
     class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
     attribute_term: weight of the contrast between present and absent attributes.
+    places: afterwards train attributes to be where boxes of training clips are, where the data have any.
     standardise: bring every feature channel to mean 0 and deviation 1.
     verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
     """
@@ -33,6 +38,7 @@ class Objective:
     class_term: float = 1.0
     two_sided: bool = False
     attribute_term: float = 0.0
+    places: bool = False
     standardise: bool = False
     verify: bool = False
 
@@ -40,8 +46,10 @@ class Objective:
 OBJECTIVES = {
     "paper": Objective(),
     "two-sided": Objective(two_sided=True, standardise=True),
-    "ours": Objective(class_term=0.0, attribute_term=1.0, standardise=True, verify=True),
-    "ours+class": Objective(class_term=0.2, two_sided=True, attribute_term=1.0, standardise=True, verify=True),
+    "ours": Objective(class_term=0.0, attribute_term=1.0, places=True, standardise=True, verify=True),
+    "ours+class": Objective(
+        class_term=0.2, two_sided=True, attribute_term=1.0, places=True, standardise=True, verify=True
+    ),
 }
 
 
@@ -58,6 +66,7 @@ class Explainer:
 
     table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
     also decides how a question is answered: those that `verify` compare their candidates with the classifier.
+    fit: how well words are known to be where they say; None where there were too few boxes to tell.
     """
 
     classifier: VideoClassifier
@@ -65,6 +74,7 @@ class Explainer:
     attribute_names: tuple[str, ...]
     table: torch.Tensor
     objective: str
+    fit: FitCurve | None = None
 
     def __post_init__(self) -> None:
         expected = (len(self.classes), len(self.attribute_names))
@@ -111,6 +121,38 @@ class Explainer:
         check_int(k, "k", 1)
         return self._verified(question, k) if self.verifies else self._ranked(question, k)
 
+    def places(self, question: Question) -> Places:
+        """Where the attributes of A are in each clip of a question; the attributes of class A, listed, are its s."""
+        ids = listed(self.table.to(question.clips.device)[question.positive])
+        return find_places(self.scores, question.features.maps, ids, self.fit)
+
+    def word_volumes(self, places: Places, question: Question) -> torch.Tensor:
+        """Scores in which `max_subpath` finds the best tubes of the attributes of A: (B, s, K, t, H, W).
+
+        Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
+        """
+        if self.fit is None:
+            clip = torch.arange(len(places.attribute_ids), device=places.attribute_ids.device)[:, None]
+            return self.scores(question.features.maps)[clip, places.attribute_ids.clamp_min(0)]
+        found = places.volumes()
+        if not (places.known | (places.attribute_ids < 0)).all():
+            plain = replace(self, fit=None).word_volumes(places, question)
+            found = torch.where(places.known[..., None, None, None, None], found, plain)
+        return found
+
+    def spoken(self, places: Places, regions: Regions) -> Regions:
+        """Fill in the fits of regions, and take away words that are more likely wrong than right, see SAID.
+
+        Words whose fit is not known stay.
+        """
+        fits = places.fit_of(regions.boxes, regions.attribute_ids)
+        silent = fits < SAID
+        return replace(
+            regions,
+            attribute_ids=torch.where(silent, -1, regions.attribute_ids),
+            fits=torch.where(silent, torch.nan, fits),
+        )
+
     def _ranked(self, question: Question, k: int) -> Regions:
         """Eq. (9): the best tube of every attribute, ranked by its score (the sigmoid is monotonous, and saturates)."""
         maps = self.scores.normalise(question.features.maps)
@@ -130,10 +172,12 @@ class Explainer:
         Each suited attribute proposes its best tube in every form, if the tube scores at least NEARLY of the best: the
         classifier then has a choice, and all of it is where the attribute is.
         """
-        ids, fits = listed_suited(self.table, question)  # (B, s), (B, N, s)
-        clip = torch.arange(len(ids), device=ids.device)[:, None]
-        volumes = self.scores(question.features.maps)[clip, ids.clamp_min(0)]  # (B, s, K, T, H, W)
-        path = max_subpath(volumes.unsqueeze(3))  # a form at a time
+        places = self.places(question)
+        ids = places.attribute_ids  # (B, s)
+        suited = suited_attributes(self.table, question)  # (B, N, S)
+        each = ids.clamp_min(0)[:, None].expand(-1, suited.shape[1], -1)
+        fits = suited.gather(2, each) & (ids >= 0)[:, None]  # (B, N, s)
+        path = max_subpath(self.word_volumes(places, question).unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, T, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
@@ -143,4 +187,5 @@ class Explainer:
         boxes = self.scores.forms.boxes(cells)[:, None].expand(-1, negatives, -1, -1, -1, -1)
         exists = fits[..., None] & likely[:, None]
         every = ids[:, None].expand(fits.shape)
-        return best_regions(self.classifier, question, boxes, exists, k, attribute_ids=every)
+        found = best_regions(self.classifier, question, boxes, exists, k, attribute_ids=every)
+        return found if self.fit is None else self.spoken(places, found)

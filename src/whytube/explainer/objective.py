@@ -15,6 +15,9 @@ has, and negative for the others. This tells attribute s from attribute s', whic
 of absent attributes become negative, so background cells do too, and tubes become short. Which tube speaks for A
 against B is not predicted: it is measured, see `Explainer`.
 
+Class labels alone do not say where in the clip an attribute is. Where training clips have boxes, `place_term` then
+trains the same weights to find the places that were drawn.
+
 `ours+class` is `ours` plus a fifth of the two-sided term, for comparison.
 """
 
@@ -64,3 +67,15 @@ def attribute_term(scores: Scores, maps: Maps, present: torch.Tensor) -> torch.T
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
     sides = (loss[present], loss[~present])  # a batch may have nothing on one of them
     return torch.stack([side.sum() / max(1, len(side)) for side in sides]).sum()
+
+
+def place_term(scores: Scores, rows: Maps, attribute_ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy over all places of a step, averaged over drawn boxes.
+
+    rows: R steps of standardised maps, (R, d, h, w) per scale. attribute_ids: (R, s), -1 for none. targets: (R, s, P),
+    see `place_targets`.
+    """
+    logits = scores.step_volumes(rows, attribute_ids).flatten(2)  # (R, s, P)
+    loss = -(targets * logits.log_softmax(-1)).sum(-1)
+    drawn = attribute_ids >= 0
+    return loss[drawn].sum() / drawn.sum().clamp_min(1)

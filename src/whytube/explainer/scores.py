@@ -185,6 +185,30 @@ class Scores(nn.Module):
         """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
         return self.volumes(maps, self.attribute_kernels()) + self.attribute_bias.view(-1, 1, 1, 1, 1)
 
+    def step_volumes(self, rows: Sequence[torch.Tensor], attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Attribute scores w_s . h of single steps, without b_s: (R, d, h, w) per scale -> (R, s, K, H, W).
+
+        rows: of standardised maps. attribute_ids: (R, s), the few attributes that are asked about in each row. Quick to
+        differentiate: one matrix product for all taps, shifted and weighted after.
+        """
+        volumes = []
+        for scale, h in enumerate(rows):
+            count, d, *grid = h.shape
+            taps = self.tap_weights("attribute", scale)[attribute_ids.clamp_min(0)]
+            products = taps.flatten(1, 2) @ h.flatten(2)  # (R, s * 9, h * w)
+            padded = torch.nn.functional.pad(products.view(count, -1, len(TAPS), *grid), (1, 1, 1, 1))
+            shifted = [
+                padded[:, :, tap, 1 + dy : 1 + dy + grid[0], 1 + dx : 1 + dx + grid[1]]
+                for tap, (dy, dx) in enumerate(TAPS)
+            ]
+            own = torch.einsum("kt,trshw->rskhw", self.windows, torch.stack(shifted))
+            row, col = (
+                torch.arange(want, device=h.device) * have // want
+                for have, want in zip(grid, self.forms.grid[1:], strict=True)
+            )
+            volumes.append(own[..., row, :][..., col])
+        return torch.cat(volumes, 2)
+
     def volumes(self, maps: Sequence[torch.Tensor], kernels: Sequence[torch.Tensor]) -> torch.Tensor:
         """Scores of every form and cell: maps (B, d, t, h, w), kernels (B or 1, ..., 9, d) -> (B, ..., K, T, H, W)."""
         rows, batch = kernels[0].shape[1:-2], len(maps[0])

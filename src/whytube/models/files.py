@@ -23,6 +23,7 @@ from whytube.classifiers.i3d import I3D
 from whytube.documents import build
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES, Explainer
+from whytube.explainer.fit import FitCurve  # noqa: TC001 (a card is built by its annotations)
 from whytube.explainer.scores import build_scores
 from whytube.models.stored import load_tensors, read_header, save_tensors
 
@@ -82,7 +83,10 @@ class Card:
 
 @dataclass(frozen=True)
 class ExplainerCard:
-    """What an explainer's file says beside its scores; `classifier` is the fingerprint of the one that it explains."""
+    """What an explainer's file says beside its scores; `classifier` is the fingerprint of the one that it explains.
+
+    fit: how fits are made of places, and how reliable they are; None where there were too few boxes.
+    """
 
     objective: str
     classes: tuple[str, ...]
@@ -92,12 +96,15 @@ class ExplainerCard:
     recipe: dict[str, Any] | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    fit: FitCurve | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise unknown_name("objective", self.objective, OBJECTIVES)
         if len({len(row) for row in self.table}) > 1:
             raise ArgumentError("`table` must have rows of one length")
+        if self.fit is not None and len(self.fit.boxes) != len(self.attributes):
+            raise ArgumentError("`fit` must have a number of boxes for every attribute")
 
 
 def shipped_names() -> list[str]:
@@ -223,6 +230,7 @@ def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: U
         "classes": list(explainer.classes),
         "attributes": list(explainer.attribute_names),
         "table": explainer.table.int().tolist(),
+        "fit": None if explainer.fit is None else asdict(explainer.fit),
         **_plain(told),
     }
     return save_tensors(path, explainer.scores.state_dict(), header, kind="explainer")
@@ -240,7 +248,7 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
     fill(scores, tensors, path, wrong)
     try:
         table = torch.tensor(told.table, dtype=torch.bool)
-        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective)
+        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective, told.fit)
     except (RuntimeError, ValueError) as error:
         raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
 

@@ -12,7 +12,9 @@ from whytube.explainer.explainer import Explainer, find_objective
 from whytube.explainer.objective import loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
+from whytube.training.calibration import calibrate
 from whytube.training.loop import Loop, claimed
+from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
+    from whytube.explainer.fit import FitCurve
     from whytube.training.history import History, Record
 
 # Names of their own: the classifier's run may stand in the same folder.
@@ -48,7 +51,8 @@ def fit_explainer(
     """Train an explainer on the "train" split; the classifier stays as it is, in evaluation mode.
 
     c_pos is sampled from p(c|x), and S(x) is the clip's attributes (section 3.4). A Record's accuracy is the share of
-    clips that the classifier gets right.
+    clips that the classifier gets right. Objectives with `places` then learn from the boxes of training clips, where
+    the source has any.
 
     recipe: a Recipe, or the name of one in EXPLAINER_RECIPES. Clips are shown unchanged, so its settings of random
         changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
@@ -62,7 +66,7 @@ def fit_explainer(
     with claimed(out_dir) as folder:
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         scores = loop.scores.eval()
-        explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective)
+        explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective, loop.fit)
         if folder is not None:
             metrics = {"loss": history.records[-1].loss}
             path = folder / "explainer.safetensors"
@@ -84,7 +88,10 @@ class _ExplainerLoop(Loop):
         classifier.eval()
         self.scores = self.module = build_scores(classifier, len(source.attribute_names), seed=recipe.seed).to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
+        self.fit: FitCurve | None = None
+        self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
         self.same |= {"objective": objective, "classifier's fingerprint": fingerprint(classifier)}
+        self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
 
     def begin(self) -> None:
         """Measure every channel of the maps on a few batches, where the objective wants them standardised."""
@@ -97,6 +104,18 @@ class _ExplainerLoop(Loop):
             sums.append([torch.stack([h.mean((0, 2, 3, 4)), h.square().mean((0, 2, 3, 4))]) for h in maps])
         moments = [torch.stack(scale).mean(0) for scale in zip(*sums, strict=True)]
         self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
+
+    def finish(self) -> None:
+        """Calibrate fits and train attributes with the boxes of training clips.
+
+        A resumed run does this again, from the same weights.
+        """
+        if self.clips:
+            recipe = self.recipe
+            drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
+            how = {"steps": recipe.place_steps, "lr": recipe.place_lr, "seed": recipe.seed}
+            self.fit = calibrate(self.scores, drawn, **how)
+            fit_places(self.scores, drawn, **how)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""

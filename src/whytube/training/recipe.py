@@ -35,6 +35,8 @@ class Recipe:
     freeze: stage of a pretrained network before which nothing is trained, "" to train all. head_lr: factor of the rate
     for the last layers, which depend on the classes and are never pretrained.
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
+    boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
+    (5 where there is no end of clips). place_steps, place_lr: length and rate of that.
     """
 
     clips: int
@@ -57,6 +59,9 @@ class Recipe:
     freeze: str = ""
     head_lr: float = 1.0
     precision: str = "float32"
+    boxes: int | None = None
+    place_steps: int = 200
+    place_lr: float = 0.03
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -65,10 +70,13 @@ class Recipe:
         check_int(self.seed, "seed", 0)
         if self.distinct is not None:
             check_int(self.distinct, "distinct", 1)
+        if self.boxes is not None:
+            check_int(self.boxes, "boxes", 0)
+        check_int(self.place_steps, "place_steps", 1)
         check_choice(self.optimizer, "optimizer", OPTIMIZERS)
         check_choice(self.schedule, "schedule", SCHEDULES)
         check_choice(self.precision, "precision", PRECISIONS)
-        for name in ("lr", "weight_decay", "head_lr", "mix"):
+        for name in ("lr", "weight_decay", "head_lr", "mix", "place_lr"):
             _check_number(getattr(self, name), name, high=math.inf)
         for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light"):
             _check_number(getattr(self, name), name, high=1.0)

@@ -1,10 +1,10 @@
-"""J-HMDB: the official folders, or one pack of clips with clips.csv, actor_boxes.npz and part_boxes.json.
+"""J-HMDB: the official folders, or one pack of clips with clips.csv, actor_boxes.npz and part boxes.
 
 Jhuang, Gall, Zuffi, Schmid, Black, "Towards understanding action recognition", ICCV 2013. Official are
 ReCompress_Videos/<class>/<name>.avi or Rename_Images/<class>/<name>/*.png, splits/<class>_test_split<k>.txt, and
 puppet_mask/<class>/<name>/puppet_mask.mat, from which the actor's boxes come where scipy is here. Clips of the pack
 have every frame of the original ones, re-encoded as H.264 (CRF 23). Boxes of body parts and objects in 63 test clips
-come with whytube, so that part_boxes.json is needed only for others.
+and 105 training clips come with whytube, so that part_boxes.json and part_boxes_train.json are needed only for others.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _Parts: TypeAlias = "dict[int, dict[str, NDArray[np.float64]]]"
 """Of one clip: frame -> label -> corners (4,)."""
 
-PART_BOXES = HOME / "jhmdb_part_boxes.json"
-"""Of 63 clips in the test part of split 1, three frames each, in the original 320 x 240 pixels; frames count from 0."""
+PART_BOXES = {"test": HOME / "jhmdb_part_boxes.json", "train": HOME / "jhmdb_part_boxes_train.json"}
+"""Of 63 test and 105 training clips of split 1, three frames each, in the original 320 x 240 pixels; frames from 0."""
 SPLIT_MARKS = {"1": "train", "2": "test"}
 """The official lists' marks."""
 
@@ -57,20 +57,21 @@ def import_jhmdb(
 ) -> Imported:
     """Index J-HMDB as it lies in `folder`, with one of its three official splits, in the new folder `out`.
 
-    Part boxes, those of `folder`/part_boxes.json or else PART_BOXES, become boxes of the attributes that the parts
-    show; those are for evaluation, so clips of the test split alone get them.
+    Part boxes become boxes of the attributes that the parts show. Those of `folder`/part_boxes.json, or else of
+    PART_BOXES, are for evaluation: only test clips get them. Those of `folder`/part_boxes_train.json, or else of
+    PART_BOXES, are for training: only training clips get them. Which is which is up to the split that is asked for.
     options: see Options; a group is a source video.
     """
     checks.check_int(split, "split", 1, 3)
     place, table = Path(folder), read_table("jhmdb")
     pack = place / "clips.csv"
     clips = _read_pack(pack, split, table) if pack.is_file() else _read_official(place, split, table)
-    own = place / "part_boxes.json"
-    parts = _read_parts(own if own.is_file() else PART_BOXES)
+    own = {"test": place / "part_boxes.json", "train": place / "part_boxes_train.json"}
+    parts = {part: _read_parts(own[part] if own[part].is_file() else shipped) for part, shipped in PART_BOXES.items()}
 
     def boxes(name: str) -> dict[str, Tube]:
         actor = {ACTOR: clips.actors[name]} if name in clips.actors else {}
-        return actor | (_attribute_boxes(parts.get(name, {}), name, table) if clips.splits[name] == "test" else {})
+        return actor | _attribute_boxes(parts[clips.splits[name]].get(name, {}), name, table)
 
     found = videos_under(clips.videos)
     return write_index(

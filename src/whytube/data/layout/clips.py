@@ -104,6 +104,11 @@ class FolderSource:
         """Return how many clips a split has."""
         return self.dataset.count(split)
 
+    def boxed(self, split: str) -> list[int]:
+        """Return the places in `dataset.items(split)` of the clips with boxes of attributes; opens no video."""
+        known = set(self.attribute_names)
+        return [place for place, item in enumerate(self.dataset.items(split)) if known & item.boxes.keys()]
+
     def batch(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> FolderBatch:
         """Read clips by their places in `dataset.items(split)`, in any order and with repeats."""
         items = self.dataset.items(split)

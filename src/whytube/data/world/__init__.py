@@ -103,6 +103,10 @@ class World:
         """Return None: no split of the world has an end."""
         checks.check_choice(split, "split", SPLITS)
 
+    def boxed(self, split: str) -> None:
+        """Return None: every clip has boxes of its attributes."""
+        checks.check_choice(split, "split", SPLITS)
+
     def batch(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> Batch:
         """Render clips; the same index gives the same clip in any batch."""
         return self.render((self.scene(split, index) for index in indices), device)

@@ -1,0 +1,151 @@
+"""Places: where attributes are, step by step, and how well a tube fits that.
+
+A place is a form on a cell of the common grid, so a step has P = K x H x W places, each with its box. The softmax of an
+attribute's scores over the places of a step says where the attribute is. From it follow:
+
+- the loss on drawn boxes, `place_term` in objective.py: cross-entropy against `place_targets`;
+- the expected IoU of any box with the attribute's box, `Places.expected_iou`; its mean over a tube's steps is the raw
+  fit of the tube, `Places.raw_fit`;
+- the fit of the tube, `Places.fits`: the chance that the attribute is right about it, see fit.py;
+- volumes for the search, `Places.volumes`: the expected IoU of every place, less an offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from whytube.explainer.fit import rivals
+from whytube.explainer.scores import Forms
+from whytube.tubes import box_areas, region_iou
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from whytube.explainer.fit import FitCurve
+    from whytube.explainer.scores import Scores
+
+SHARPNESS = 30.0
+"""Targets are proportional to exp(SHARPNESS * IoU); chosen of 12, 20, 30 on held-out training clips of J-HMDB."""
+OFFSET = 0.5
+"""What `Places.volumes` takes off: this share of the attribute's best expected IoU in the clip."""
+_VALUES = 1 << 24
+"""Of IoUs of tubes with places that exist at one time."""
+
+
+def place_boxes(forms: Forms) -> torch.Tensor:
+    """Boxes (P, 4) in pixels of the clip of all places of a step, in the order of (K, H, W)."""
+    sizes = (forms.count, *forms.grid[1:])
+    cells = torch.cartesian_prod(*(torch.arange(n) for n in sizes))[:, None]  # (P, 1, 3)
+    one_step = Forms(tuple((1, h, w) for _, h, w in forms.grids), forms.size, 1)
+    return one_step.boxes(cells)[:, 0]
+
+
+def place_targets(forms: Forms, boxes: torch.Tensor) -> torch.Tensor:
+    """Target distribution over the places of a step for each drawn box: (..., 4) -> (..., P)."""
+    return (SHARPNESS * _box_iou(boxes.float(), place_boxes(forms).to(boxes.device))).softmax(-1)
+
+
+def steps_of_frames(steps: int, frames: int) -> torch.Tensor:
+    """Step of the common grid in which each frame of the clip lies: (T,)."""
+    return torch.arange(frames) * steps // frames
+
+
+def _box_iou(boxes: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """IoU of boxes (..., 4) with places (P, 4): (..., P)."""
+    return region_iou(boxes[..., None, None, :], places[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where s attributes are in each of B clips.
+
+    Attributes:
+        forms: the K forms and their grid.
+        attribute_ids: (B, s) which attributes, -1 where a clip has fewer.
+        chances: (B, s, t, P) softmax over the places of each of t steps.
+        own: (P, 4) boxes of the places.
+        curve: from raw fits to chances; None where nobody measured it.
+    """
+
+    forms: Forms
+    attribute_ids: torch.Tensor
+    chances: torch.Tensor
+    own: torch.Tensor
+    curve: FitCurve | None = None
+
+    @property
+    def known(self) -> torch.Tensor:
+        """Which attributes have a fit, those that were trained with boxes: (B, s) bool."""
+        if self.curve is None:
+            return torch.zeros_like(self.attribute_ids, dtype=torch.bool)
+        boxed = torch.tensor(self.curve.boxes, device=self.attribute_ids.device) > 0
+        return boxed[self.attribute_ids.clamp_min(0)] & (self.attribute_ids >= 0)
+
+    def fits(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Chance that each attribute is right about tubes: (B, N, M, T, 4) in pixels -> (B, N, M, s).
+
+        NaN for attributes without a fit, see `known`.
+        """
+        tubes = boxes.flatten(1, 2)
+        raw = self.raw_fit(tubes)  # (B, s, N * M)
+        if self.curve is None:
+            return torch.full_like(raw, torch.nan).transpose(1, 2).unflatten(1, boxes.shape[1:3])
+        chances = self.curve(raw, rivals(raw, self.known))
+        told = torch.where(self.known[..., None], chances, torch.nan)
+        return told.transpose(1, 2).unflatten(1, boxes.shape[1:3])
+
+    def fit_of(self, boxes: torch.Tensor, attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Chance that one attribute per tube is right: (B, N, M, T, 4) and (B, N, M) -> (B, N, M), NaN for none."""
+        fits = self.fits(boxes)
+        same = (attribute_ids[..., None] == self.attribute_ids[:, None, None]) & (attribute_ids >= 0)[..., None]
+        chosen = torch.where(same, fits, 0).sum(-1)
+        return torch.where(same.any(-1), chosen, torch.nan)
+
+    def expected_iou(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Return the expected IoU of a box at every step with each attribute's box: (B, M, t, 4) -> (B, s, M, t)."""
+        boxes, own = boxes.to(self.chances.dtype), self.own
+        chunk = max(1, _VALUES // (len(boxes) * boxes.shape[2] * len(self.own)))
+        parts = [
+            torch.einsum("bmtp,bstp->bsmt", _box_iou(part, own), self.chances) for part in boxes.split(chunk, dim=1)
+        ]
+        return torch.cat(parts, 2)
+
+    def raw_fit(self, boxes: torch.Tensor) -> torch.Tensor:
+        """How well tubes lie where each attribute is: (B, M, T, 4) in pixels -> (B, s, M) in [0, 1].
+
+        The expected IoU, averaged over the steps at which the tube exists: a short tube is not worse than a long one. A
+        tube's box at a step is the mean of its boxes in the step's frames. 0 for a tube without boxes.
+        """
+        steps = self.chances.shape[2]
+        exists = (box_areas(boxes) > 0).to(boxes.dtype)[..., None]  # (B, M, T, 1)
+        place = steps_of_frames(steps, boxes.shape[2]).to(boxes.device)
+        shape = (*boxes.shape[:2], steps)
+        count = boxes.new_zeros(*shape, 1).index_add_(2, place, exists)
+        mean = boxes.new_zeros(*shape, 4).index_add_(2, place, boxes * exists) / count.clamp_min(1)
+        there = (count[..., 0] > 0)[:, None]  # (B, 1, M, t)
+        return (self.expected_iou(mean) * there).sum(-1) / there.sum(-1).clamp_min(1)
+
+    def volumes(self, *, offset: float = OFFSET) -> torch.Tensor:
+        """Scores for `max_subpath`, (B, s, K, t, H, W): the expected IoU of every place less an offset.
+
+        The offset is a share of the attribute's best value in the clip, so that a tube goes on as long as it finds the
+        attribute at least that well, and ends where the attribute is no longer to be told from the rest.
+        """
+        expected = self.chances @ _box_iou(self.own, self.own)  # (B, s, t, P)
+        scores = expected - offset * expected.amax((-1, -2), keepdim=True)
+        grid = (self.forms.count, *self.forms.grid[1:])
+        return scores.unflatten(-1, grid).transpose(2, 3).contiguous()
+
+
+@torch.no_grad()
+def find_places(
+    scores: Scores, maps: Sequence[torch.Tensor], attribute_ids: torch.Tensor, curve: FitCurve | None = None
+) -> Places:
+    """Say where attributes (B, s) are by a classifier's maps (B, d, T, H, W) of B clips."""
+    clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
+    volumes = scores(maps)[clip, attribute_ids.clamp_min(0)]  # (B, s, K, t, H, W)
+    chances = volumes.transpose(2, 3).flatten(3).softmax(-1)
+    return Places(scores.forms, attribute_ids, chances, place_boxes(scores.forms).to(chances), curve)

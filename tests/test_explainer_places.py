@@ -1,0 +1,85 @@
+"""Places: their boxes, the targets of drawn boxes, and how well tubes fit."""
+
+import torch
+
+from toy_explainer import tiny_maps, tiny_scores
+from whytube.explainer.objective import place_term
+from whytube.explainer.places import find_places, place_boxes, place_targets, steps_of_frames
+from whytube.subpath import max_subpath
+from whytube.tubes import region_iou
+
+
+def test_places_are_the_boxes_of_all_forms_and_cells():
+    forms = tiny_scores().forms
+    t, h, w = forms.grid
+    own = place_boxes(forms)
+    assert own.shape == (forms.count * h * w, 4)
+    place = (5 * h + 2) * w + 3  # form 5 on row 2, column 3
+    cells = torch.tensor([[5, 2, 3]] * t)
+    assert torch.equal(own[place], forms.boxes(cells)[0])
+
+
+def test_targets_lie_on_the_places_that_overlap_the_drawn_box():
+    forms = tiny_scores().forms
+    own = place_boxes(forms)
+    targets = place_targets(forms, own[[7, 40]])
+    torch.testing.assert_close(targets.sum(-1), torch.ones(2))
+    for target, place in zip(targets, (7, 40), strict=True):
+        assert torch.equal(own[target.argmax()], own[place])
+
+
+def test_single_steps_score_as_whole_clips_do():
+    scores, maps = tiny_scores(), tiny_maps(2)
+    ids = torch.tensor([[3, 0], [1, -1]])
+    whole = scores.attribute_volumes(maps) - scores.attribute_bias.view(1, -1, 1, 1, 1, 1)
+    steps = scores.forms.grid[0]
+    for step in range(steps):
+        rows = [h[:, :, step * h.shape[2] // steps] for h in maps]
+        found = scores.step_volumes(rows, ids)
+        torch.testing.assert_close(found[0], whole[0, [3, 0], :, step])
+        torch.testing.assert_close(found[1, 0], whole[1, 1, :, step])
+
+
+def test_the_loss_is_least_where_scores_are_the_targets():
+    scores, maps = tiny_scores(), tiny_maps(1)
+    ids = torch.tensor([[2, -1]])
+    rows = [h[:, :, 0] for h in maps]
+    best = scores.step_volumes(rows, ids).flatten(2).softmax(-1)
+    least = place_term(scores, rows, ids, best)
+    other = place_term(scores, rows, ids, best.roll(5, -1))
+    assert least < other
+    torch.testing.assert_close(least, -(best[0, 0] * best[0, 0].log()).sum())
+
+
+def test_fit_is_the_expected_iou_over_the_steps_of_a_tube():
+    scores, maps = tiny_scores(), tiny_maps(2)
+    ids = torch.tensor([[3, 0], [1, -1]])
+    places = find_places(scores, maps, ids)
+    torch.testing.assert_close(places.chances.sum(-1), torch.ones(2, 2, scores.forms.grid[0]).double())
+    own, frames = place_boxes(scores.forms), scores.forms.frames
+    tubes = own[torch.tensor([3, 60, 9])].double()[None, :, None].repeat(2, 1, frames, 1)
+    tubes[:, 1, 1:] = 0  # at its first frame alone
+    tubes[:, 2] = 0
+    found = places.raw_fit(tubes)
+    assert found.shape == (2, 2, 3)
+    iou = region_iou(own[60][None, None], own[:, None])
+    torch.testing.assert_close(found[0, 1, 1], (places.chances[0, 1, 0] * iou).sum())
+    whole = (places.chances[1, 0] * region_iou(own[3][None, None], own[:, None])).sum(-1).mean()
+    torch.testing.assert_close(found[1, 0, 0], whole)
+    assert not found[..., 2].any(), "no tube, no fit"
+
+
+def test_the_best_tube_of_the_volumes_fits_best():
+    scores, maps = tiny_scores(), tiny_maps(1)
+    for weight in scores.attribute_weights:
+        weight.data.mul_(30)
+    places = find_places(scores, maps, torch.tensor([[0, 1, 2]]))
+    path = max_subpath(places.volumes())
+    tubes = scores.forms.boxes(path.cells)  # (1, 3, T, 4)
+    fits = places.raw_fit(tubes.double())[0]
+    assert (fits.argmax(1) == torch.arange(3)).all()
+
+
+def test_frames_lie_in_steps():
+    assert steps_of_frames(2, 5).tolist() == [0, 0, 0, 1, 1]
+    assert steps_of_frames(4, 4).tolist() == [0, 1, 2, 3]
