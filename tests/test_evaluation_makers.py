@@ -10,6 +10,7 @@ from toy_squares import FRAMES, LEFT, RIGHT, SIDE, SIZE, Adder, Squares, ask
 from whytube.classifiers import C3DResNet
 from whytube.evaluation.methods import MAKERS
 from whytube.evaluation.methods.gradients import attributions
+from whytube.evaluation.methods.maps import AREA
 from whytube.search.grad_cam import margins
 from whytube.search.verify import ask as ask_about
 from whytube.search.verify import log_odds
@@ -128,6 +129,17 @@ def test_integrated_gradients_are_those_of_captum(network, asked):
 def _wide(apart, network, clips):
     """Captum asks about all points at once: the clips in turn, again and again; ask about one turn at a time."""
     return torch.cat([apart(network(part)) for part in clips.split(2)])
+
+
+def test_an_extremal_mask_has_its_area_and_lowers_the_margin():
+    question, _ = ask(3, negatives=1)
+    model = Adder().eval()
+    masks = MAKERS["extremal"].make(model, question, 0)
+    assert torch.allclose((masks > 0.5).float().mean((2, 3, 4)), torch.tensor(AREA), atol=0.02)
+    large = interpolate(masks, size=question.clips.shape[2:], mode="trilinear")
+    apart = margins(question.positive, question.negative)
+    after, before = apart(model(question.clips * (1 - large))), apart(question.features.logits)
+    assert (before - after > 2).all()
 
 
 def test_occlusion_is_what_masking_does():

@@ -29,7 +29,7 @@ MASKS, COARSE, KEPT = 512, (4, 7, 7), 0.5
 """Random masks of RISE, their cells, and the share of cells that they keep."""
 STEPS, FINE, RATE = 40, (8, 14, 14), 0.3
 """Steps of an extremal perturbation, cells of its mask, learning rate."""
-WEIGHTS = (1.0, 10.0)
+WEIGHTS = (1.0, 40.0)
 """Weight of an extremal mask's area, at the first and last step; the margin counts in units of what it was."""
 CHUNK = 16
 """Clips that are changed and classified at a time."""
@@ -65,7 +65,7 @@ def rise_maps(classifier: VideoClassifier, question: Question, seed: int = 0) ->
     for b, rng in enumerate(clip_chances(question.clips, "rise", seed)):
         kept, against = [], []
         for first in range(0, MASKS, CHUNK):
-            masks = _random_masks(min(CHUNK, MASKS - first), (frames, height, width), rng).to(question.clips)
+            masks = _random_masks(min(CHUNK, MASKS - first), question.clips, rng)
             with evaluating(classifier):
                 logits = classifier(question.clips[b] * masks)
             against.append(-log_odds(logits, question.negative[b, None]))
@@ -75,15 +75,15 @@ def rise_maps(classifier: VideoClassifier, question: Question, seed: int = 0) ->
     return torch.stack(found)
 
 
-def _random_masks(count: int, size: tuple[int, int, int], rng: np.random.Generator) -> torch.Tensor:
-    """Coarse random masks, enlarged smoothly and shifted by up to a cell: (count, 1, T, H, W) in [0, 1]."""
-    coarse = torch.from_numpy((rng.random((count, 1, *(cells + 1 for cells in COARSE))) < KEPT).astype(np.float32))
+def _random_masks(count: int, clips: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """Draw coarse masks for clips (B, 3, T, H, W), enlarged smoothly, shifted by up to a cell: (count, 1, T, H, W)."""
+    frames, height, width = size = clips.shape[2:]
+    coarse = torch.from_numpy(rng.random((count, 1, *(cells + 1 for cells in COARSE))) < KEPT).to(clips)
     cell = [-(-length // cells) for length, cells in zip(size, COARSE, strict=True)]
     large = interpolate(
         coarse, size=[(cells + 1) * one for cells, one in zip(COARSE, cell, strict=True)], mode="trilinear"
     )
     shifts = rng.integers(0, cell, size=(count, 3))
-    frames, height, width = size
     cut = [one[:, t : t + frames, y : y + height, x : x + width] for one, (t, y, x) in zip(large, shifts, strict=True)]
     return torch.stack(cut)
 
