@@ -26,8 +26,8 @@ AREA = 0.10
 """Share of the clip's volume that a tube covers at most."""
 TUBES = 16
 """How many tubes a verified method tries for a clip and negative class."""
-SIZES = (0.5, 1.0, 2.0, 4.0)
-"""Boxes of a map's tubes, as multiples of AREA of the frame: one of twice the area lasts half the clip."""
+SIZES = (1.0, 2.0, 4.0, 0.5)
+"""Boxes of a map's tubes, in units of AREA of the frame: one of 2 lasts half the clip. Those below 1 are tried last."""
 BACKWARD = 2
 """Cost of a backward run in forward runs: forward and backward together cost as much as three masked clips."""
 
@@ -138,14 +138,23 @@ def map_tubes(maps: torch.Tensor, question: Question, area: float, k: int) -> tu
     """Find k tubes of every box through maps (B, N, t, h, w), and how much of the map each holds.
 
     Returns boxes (B, N, F, k, T, 4) and (B, N, F, k), -inf where there is no further tube. A tube through the whole
-    clip is cut to its best run of frames, as many as the area allows.
+    clip is cut to its best run of frames, as many as the area allows. What it holds is the mean of the map there,
+    scaled to [0, 1], and 1 less for tubes of less than the area, so that they come after all others.
     """
     frames, height, width = question.clips.shape[2:]
+    least, most = maps.amin((2, 3, 4), keepdim=True), maps.amax((2, 3, 4), keepdim=True)
+    scaled = (maps - least) / (most - least).clamp_min(torch.finfo(maps.dtype).tiny)
     found = []
     for form in _forms(question, area):
-        boxes, value = box_tubes(maps, form, k, frames=frames, size=(height, width), background=None)
-        length = int(area * frames * height * width / (form[0] * form[1]) + 1e-6)
-        boxes, held = _cut(boxes, _held(maps, boxes, (height, width)), min(max(length, 1), frames))
+        boxes, value = box_tubes(scaled, form, k, frames=frames, size=(height, width), background=None)
+        allowed = area * frames * height * width / (form[0] * form[1])
+        length = min(int(allowed), frames)
+        # Boxes at the edge are moved into the frame, not clipped, so that areas are equal.
+        low = torch.minimum(boxes[..., :2], boxes.new_tensor([width - form[1], height - form[0]]))
+        whole = torch.cat([low, low + boxes.new_tensor([form[1], form[0]])], -1)
+        whole = torch.where(boxes[..., 2:3] > boxes[..., :1], whole, 0)
+        boxes, held = _cut(whole, _held(scaled, whole, (height, width)), length)
+        held = held / (form[0] * form[1] * length) - float(allowed > 1.5 * frames)
         found.append((boxes, torch.where(value > -torch.inf, held, -torch.inf)))
     every, held = (torch.stack(part, 2) for part in zip(*found, strict=True))
     return every, held
@@ -153,8 +162,10 @@ def map_tubes(maps: torch.Tensor, question: Question, area: float, k: int) -> tu
 
 def _forms(question: Question, area: float) -> list[tuple[float, float]]:
     """Height and width of the boxes in pixels: every size square, tall and wide, a rounding error within the area."""
-    height, width = question.clips.shape[-2:]
-    sides = [min(math.sqrt(size * area * height * width) - 1e-3, height, width) for size in SIZES]
+    frames, height, width = question.clips.shape[2:]
+    # A box must fit into the frame, and a single one into the area.
+    sizes = [size for size in SIZES if size <= frames]
+    sides = [min(math.sqrt(size * area * height * width) - 1e-3, height, width) for size in sizes]
     return [
         (min(side * stretch, height), min(side / stretch, width))
         for side in sides

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch.nn.functional import adaptive_avg_pool3d, conv_transpose3d, interpolate
 
@@ -20,6 +19,8 @@ from whytube.search.verify import SELECTING_FILLS, log_odds, masked_logits
 from whytube.tubes import FILLS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from whytube.classifiers.base import VideoClassifier
     from whytube.search.verify import Question
 
