@@ -177,9 +177,23 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--save", tmp_path / "permuted.json")
     assert result.returncode == 0, result.stderr
     words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
-    result = run("evaluate", *words, "--count", 2, "--peers", "centre", "--device", "cpu", "--out", out, "--overwrite")
+    result = run(
+        "evaluate",
+        *words,
+        "--count",
+        2,
+        "--peers",
+        "centre,hires-cam-verified",
+        "--tubes",
+        3,
+        "--device",
+        "cpu",
+        "--out",
+        out,
+        "--overwrite",
+    )
     assert result.returncode == 0, result.stderr
-    assert set(json.loads(out.read_text())["methods"]) == {"two-sided", "permuted", "centre"}
+    assert set(json.loads(out.read_text())["methods"]) == {"two-sided", "permuted", "centre", "hires-cam-verified"}
     assert json.loads((tmp_path / "permuted.json").read_text())["provenance"]["table"] == "permuted"
 
 

@@ -12,7 +12,8 @@ from whytube.evaluation.methods import (
 )
 from whytube.evaluation.metrics import box_areas, tube_frames
 from whytube.search.masked import masked_logits
-from whytube.search.verify import Regions, log_odds
+from whytube.search.score import log_odds
+from whytube.search.verify import SELECTING_FILLS, Regions
 
 
 class Short:
@@ -104,14 +105,33 @@ def test_the_best_of_many_random_tubes_is_the_one_that_raises_b_most():
     areas = box_areas(like(question, 1).boxes)
     torch.testing.assert_close(box_areas(regions.boxes), areas.expand(3, 2, 2, 4).float(), rtol=1e-3, atol=1e-3)
     assert (regions.scores[..., 0] >= regions.scores[..., 1]).all()
-    logits = masked_logits(model, question, regions.boxes.double(), torch.ones(3, 2, 2, dtype=torch.bool))
+    tried = torch.ones(3, 2, 2, dtype=torch.bool)
+    tries = [masked_logits(model, question, regions.boxes.double(), tried, fill=fill) for fill in SELECTING_FILLS]
     before = log_odds(question.features.logits, question.negative)[..., None]
-    after = log_odds(logits, question.negative[..., None, None])[..., 0]
+    after = sum(log_odds(logits, question.negative[..., None, None])[..., 0] for logits in tries) / len(tries)
     torch.testing.assert_close(regions.scores, after - before, atol=1e-3, rtol=1e-3)
     of_a = Squares.table[question.positive][:, None].expand(3, 2, -1)
     assert of_a.gather(2, regions.attribute_ids).all()
     more = RandomVerified(model, Squares.table, like, tubes=60)(question, 1)
     assert (more.scores[..., 0] >= regions.scores[..., 0]).float().mean() > 0.6, "more tubes, a better best"
+
+
+def test_random_tubes_of_their_own_sizes():
+    question, _ = ask(3)
+    model = Adder().eval()
+    regions = RandomVerified(model, Squares.table, tubes=24)(question, 3)
+    shares = box_areas(regions.boxes).sum(-1) / (4 * 32 * 32)
+    assert ((shares > 0) & (shares <= 0.1 + 1e-6)).all()
+    assert len(shares.unique()) > 6, "sizes differ"
+    frames = tube_frames(regions.boxes)
+    assert (frames > 0).all()
+    assert len(frames.unique()) > 1, "spans differ"
+    assert (regions.masked_clips == 48).all()
+    assert (regions.scores[..., 0] > 0).float().mean() > 0.8, "the best of 24 tubes raises B"
+    again = RandomVerified(model, Squares.table, tubes=24)(ask(1)[0], 3)
+    assert torch.equal(again.boxes, regions.boxes[:1])
+    small = RandomVerified(model, Squares.table, tubes=4, area=0.02)(question, 1)
+    assert (box_areas(small.boxes).sum(-1) <= 0.02 * 4 * 32 * 32 + 1e-3).all()
 
 
 def test_where_there_is_no_tube_none_is_verified():

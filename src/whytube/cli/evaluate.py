@@ -51,8 +51,15 @@ def evaluate(
         ),
     ] = None,
     peers: Annotated[
-        str, typer.Option(help="Baselines, peers and controls of the model's own tubes, separated by commas.")
+        str,
+        typer.Option(
+            help="Baselines, peers and controls of the model's own tubes, separated by commas. "
+            "all-peers: every peer, one shot and verified."
+        ),
     ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
+    tubes: Annotated[
+        int, typer.Option(help="Tubes that verified peers and random-verified try for a clip and negative class.")
+    ] = 16,
     fills: Annotated[
         str, typer.Option(help="What regions are masked with: mean, blur, freeze, zero.")
     ] = "mean,blur,freeze",
@@ -97,7 +104,8 @@ def evaluate(
         name, equals, path = text.rpartition("=")
         further = load_explainer(path, classifier).to(where)
         methods.append(Called(further, name) if equals else further)
-    methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
+    names = [name for name in peers.split(",") if name]
+    methods += make_methods(names, classifier, source, like=own, seed=seed, tubes=tubes)
     wanted = clips_to_take(source, "test", count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
     told = f"{wanted} clips of {data}, {len(methods)} methods, regions masked with {fills}"

@@ -7,6 +7,7 @@ The tubes come from the same search that the paper's method uses. It needs no tr
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +19,8 @@ from whytube.subpath import top_subpaths
 from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from whytube.classifiers.base import VideoClassifier
     from whytube.search.verify import Question
 
@@ -58,31 +61,53 @@ def contrastive_maps(
     to the map per negative. Works under `no_grad` and `inference_mode`; the classifier's modes and gradients stay as
     they were.
     """
+    features, slopes = map_slopes(classifier, clips, margins(positive, negative))
+    return functional.relu(torch.einsum("nbd,bdthw->bnthw", slopes.mean((3, 4, 5)), features))
+
+
+def margins(positive: torch.Tensor, negative: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Make the function from logits (B, C) to logit[positive] - logit[negative]: (B,), (B, N) -> (B, N)."""
+    # Clones may be differentiated also where the question was asked in inference mode.
+    return lambda logits: logits.gather(1, positive.clone()[:, None]) - logits.gather(1, negative.clone())
+
+
+@contextmanager
+def differentiating(classifier: VideoClassifier) -> Iterator[None]:
+    """Differentiate a network for a block, in evaluation mode, also under `no_grad` and `inference_mode`."""
     with evaluating(classifier), torch.inference_mode(False), torch.enable_grad():
-        asked, positive, negative = clips.detach().clone().requires_grad_(), positive.clone(), negative.clone()
-        logits, maps = classifier.features(asked)
-        margins = logits.gather(1, positive[:, None]) - logits.gather(1, negative)  # (B, N)
+        yield
+
+
+def map_slopes(
+    classifier: VideoClassifier, clips: torch.Tensor, targets: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Slopes of targets (B, C) -> (B, N) of the logits, at the last map that they depend on.
+
+    Returns the map (B, d, t, h, w) and the slopes (N, B, d, t, h, w).
+    """
+    with differentiating(classifier):
+        logits, maps = classifier.features(clips.detach().clone().requires_grad_())
+        wanted = targets(logits)
         for features in reversed(maps):
-            slopes = _slopes(margins, features)
+            slopes = _slopes(wanted, features)
             if slopes is not None:
-                return functional.relu(torch.einsum("nbd,bdthw->bnthw", slopes, features)).detach()
+                return features.detach(), slopes
     raise ModelError(
         "no gradient of the logits reaches the classifier's maps, so that nothing says where they come from. "
         "Name earlier layers in `wrap`: of a last block often only the class token is read"
     )
 
 
-def _slopes(margins: torch.Tensor, features: torch.Tensor) -> torch.Tensor | None:
-    """Mean slope of margins (B, N) at the cells of features (B, d, t, h, w): (N, B, d), None where all are zero."""
-    if not margins.requires_grad or not features.requires_grad:
+def _slopes(wanted: torch.Tensor, features: torch.Tensor) -> torch.Tensor | None:
+    """Slopes of wanted (B, N) at features (B, d, t, h, w): (N, B, d, t, h, w), None where all are zero."""
+    if not wanted.requires_grad or not features.requires_grad:
         return None
     found = []
-    for n in range(margins.shape[1]):
-        (slope,) = torch.autograd.grad(margins[:, n].sum(), features, retain_graph=True, allow_unused=True)
-        if slope is None or not slope.any():
-            return None
-        found.append(slope.mean((2, 3, 4)))
-    return torch.stack(found)
+    for n in range(wanted.shape[1]):
+        (slope,) = torch.autograd.grad(wanted[:, n].sum(), features, retain_graph=True, allow_unused=True)
+        found.append(torch.zeros_like(features) if slope is None else slope)
+    slopes = torch.stack(found)
+    return slopes if slopes.any() else None
 
 
 def box_tubes(
@@ -93,12 +118,13 @@ def box_tubes(
     frames: int,
     size: tuple[int, int],
     grid: int = GRID,
-    background: float = BACKGROUND,
+    background: float | None = BACKGROUND,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Find the k best tubes of a box through maps (B, N, t, h, w): boxes (B, N, k, T, 4) and their values (B, N, k).
 
     form: (height, width) of the box in pixels of the clip, which has `frames` frames of `size`. Tubes keep apart by
     half a box at least; where there are fewer than k, the rest have value -inf. grid, background: see GRID, BACKGROUND.
+    Without a background (None) every box scores positive, so that tubes last the whole clip.
     """
     cells = (max(maps.shape[-2], grid), max(maps.shape[-1], grid))
     fine = functional.interpolate(maps.flatten(0, 1), size=cells, mode="bilinear", align_corners=False)
@@ -106,7 +132,11 @@ def box_tubes(
     means = box_means(fine, extent).view(*maps.shape[:3], *cells)
     average = means.mean((2, 3, 4), keepdim=True)
     best = means.amax((2, 3, 4), keepdim=True)
-    scores = means - average - background * (best - average)
+    if background is None:
+        least = means.amin((2, 3, 4), keepdim=True)
+        scores = means - least + 1e-3 * (best - least) + torch.finfo(means.dtype).tiny
+    else:
+        scores = means - average - background * (best - average)
     found = top_subpaths(scores[:, :, None], k, gap=round(min(extent) / 2))
     boxes = cell_boxes(found.cells, maps.new_tensor([extent]), maps.new_tensor([cells]), frames=frames, size=size)
     return boxes, found.value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from whytube.checks import unknown_name
+from whytube.checks import check_int, unknown_name
+from whytube.evaluation.methods import gradients, perturbations
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
 from whytube.evaluation.methods.controls import (
     Called,
@@ -14,7 +16,7 @@ from whytube.evaluation.methods.controls import (
     Remembered,
     ShuffledAttributes,
 )
-from whytube.evaluation.methods.grad_cam import GradCam
+from whytube.evaluation.methods.maps import AREA, TUBES, MapMaker, MapMethod, VerifiedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,53 +28,106 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTROLS",
+    "GROUPS",
+    "MAKERS",
     "METHODS",
     "Called",
     "Centre",
+    "Chosen",
     "DetectorBox",
-    "GradCam",
+    "MapMaker",
+    "MapMethod",
     "RandomAttribute",
     "RandomTube",
     "RandomVerified",
     "Remembered",
     "ShuffledAttributes",
     "TrueBox",
+    "VerifiedMap",
     "make_methods",
 ]
 
-METHODS: dict[str, Callable[[VideoClassifier, Source, int], Method | TruthMethod]] = {
-    "centre": lambda _, source, seed: Centre(source.attribute_names, seed=seed),
-    "random-tube": lambda _, source, seed: RandomTube(source.table, seed=seed),
-    "detector-box": lambda _, __, seed: DetectorBox(seed=seed),
-    "grad-cam": lambda classifier, source, seed: GradCam(classifier, source.table, seed=seed),
-    "true-box": lambda _, __, seed: TrueBox(seed=seed),
+MAKERS = {maker.name: maker for maker in (*gradients.MAKERS, *perturbations.MAKERS)}
+"""Makers of maps, by name."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What all methods of an evaluation share.
+
+    seed: of what is left to chance. tubes: how many a verified method tries. area: share of the clip's volume that a
+    tube covers, at most. makers: of maps, by name; a method and its verified form have the same one.
+    """
+
+    seed: int = 0
+    tubes: int = TUBES
+    area: float = AREA
+    makers: dict[str, MapMaker] = field(
+        default_factory=lambda: {name: one.remembered() for name, one in MAKERS.items()}
+    )
+
+    def one_shot(self, name: str, classifier: VideoClassifier, source: Source) -> MapMethod:
+        """Make the best tube of a map a method."""
+        return MapMethod(classifier, self.makers[name], source.table, self.area, self.seed)
+
+    def verified(self, name: str, classifier: VideoClassifier, source: Source) -> VerifiedMap:
+        """Make the best of several tubes of a map a method."""
+        return VerifiedMap(classifier, self.makers[name], source.table, self.area, self.seed, self.tubes)
+
+
+METHODS: dict[str, Callable[[VideoClassifier, Source, Chosen], Method | TruthMethod]] = {
+    "centre": lambda _, source, chosen: Centre(source.attribute_names, seed=chosen.seed),
+    "random-tube": lambda _, source, chosen: RandomTube(source.table, seed=chosen.seed),
+    "random-verified": lambda classifier, source, chosen: RandomVerified(
+        classifier, source.table, tubes=chosen.tubes, area=chosen.area, seed=chosen.seed
+    ),
+    "detector-box": lambda _, __, chosen: DetectorBox(seed=chosen.seed),
+    "true-box": lambda _, __, chosen: TrueBox(seed=chosen.seed),
+    **{name: lambda *made, name=name: made[2].one_shot(name, *made[:2]) for name in MAKERS},
+    **{f"{name}-verified": lambda *made, name=name: made[2].verified(name, *made[:2]) for name in MAKERS},
 }
-"""Methods that need no training, by name: (classifier, source, seed) -> Method."""
+"""Methods that need no training, by name."""
 
-
-CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = {
-    "random-tube": lambda like, _, source, seed: RandomTube(source.table, like=like, seed=seed),
-    "random-verified": lambda like, classifier, source, seed: RandomVerified(classifier, source.table, like, seed=seed),
-    "random-attribute": lambda like, _, source, seed: RandomAttribute(like, source.table, seed=seed),
-    "shuffled-attributes": lambda like, _, source, seed: ShuffledAttributes(
-        like, len(source.attribute_names), seed=seed
+CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, Chosen], Method]] = {
+    "random-tube": lambda like, _, source, chosen: RandomTube(source.table, like=like, seed=chosen.seed),
+    "random-verified": lambda like, classifier, source, chosen: RandomVerified(
+        classifier, source.table, like, tubes=chosen.tubes, seed=chosen.seed
+    ),
+    "random-attribute": lambda like, _, source, chosen: RandomAttribute(like, source.table, seed=chosen.seed),
+    "shuffled-attributes": lambda like, _, source, chosen: ShuffledAttributes(
+        like, len(source.attribute_names), seed=chosen.seed
     ),
 }
-"""What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
+"""What remains of a method once its tube or word is left to chance, by name; first the method that is controlled."""
+
+GROUPS = {"all-peers": tuple(name for maker in MAKERS for name in (maker, f"{maker}-verified"))}
+"""Names that stand for several methods."""
 
 
 def make_methods(
-    names: Iterable[str], classifier: VideoClassifier, source: Source, *, like: Method | None = None, seed: int = 0
+    names: Iterable[str],
+    classifier: VideoClassifier,
+    source: Source,
+    *,
+    like: Method | None = None,
+    seed: int = 0,
+    tubes: int = TUBES,
+    area: float = AREA,
 ) -> list[Method | TruthMethod]:
-    """Make methods by name; with `like`, also the controls of that method."""
+    """Make methods by name, or by that of a group; with `like`, also the controls of that method.
+
+    tubes: how many a verified method tries for a clip and negative class. area: share of the clip's volume that a tube
+    of a map covers, at most.
+    """
     controls = {} if like is None else CONTROLS
-    wanted = list(names)
+    wanted = list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
     for name in wanted:
         if name not in METHODS and name not in controls:
-            raise unknown_name("method", name, {**METHODS, **controls})
+            raise unknown_name("method", name, {**METHODS, **controls, **GROUPS})
+    chosen = Chosen(seed, check_int(tubes, "tubes", 1), area)
     return [
-        controls[name](like, classifier, source, seed)
+        controls[name](like, classifier, source, chosen)
         if like is not None and name in controls
-        else METHODS[name](classifier, source, seed)
+        else METHODS[name](classifier, source, chosen)
         for name in wanted
     ]

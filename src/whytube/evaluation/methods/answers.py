@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from whytube.search.verify import Regions
+from whytube.search.verify import Regions, separating_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from whytube.search.verify import Question
 
 
 def clip_chances(clips: torch.Tensor, name: str, seed: int) -> list[np.random.Generator]:
@@ -32,6 +34,19 @@ def random_attributes(chances: Sequence[np.random.Generator], suited: torch.Tens
     value, place = ranked.topk(min(k, count), dim=-1)
     drawn = torch.where(value > -torch.inf, place, -1)
     return torch.nn.functional.pad(drawn, (0, k - drawn.shape[-1]), value=-1)
+
+
+def random_words(table: torch.Tensor | None, question: Question, k: int, *, name: str, seed: int) -> torch.Tensor:
+    """Draw attributes for a method without words: first those that A has and B lacks, then others of A; (B, N, k).
+
+    table: (C, S) bool; without one there are none, all are -1.
+    """
+    if table is None:
+        return torch.full((*question.negative.shape, k), -1, device=question.clips.device)
+    table = table.to(question.clips.device)
+    apart = separating_attributes(table, question.positive, question.negative)
+    suited = table[question.positive][:, None].long() + apart.long()
+    return random_attributes(clip_chances(question.clips, name, seed), suited, k)
 
 
 def as_regions(
