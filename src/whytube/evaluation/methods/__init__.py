@@ -15,6 +15,8 @@ from whytube.evaluation.methods.controls import (
     ShuffledAttributes,
 )
 from whytube.evaluation.methods.grad_cam import GradCam
+from whytube.evaluation.methods.own import load_method
+from whytube.evaluation.methods.shuffled_scores import ShuffledScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +38,9 @@ __all__ = [
     "RandomVerified",
     "Remembered",
     "ShuffledAttributes",
+    "ShuffledScores",
     "TrueBox",
+    "load_method",
     "make_methods",
 ]
 
@@ -57,6 +61,7 @@ CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, int], Method]] = 
     "shuffled-attributes": lambda like, _, source, seed: ShuffledAttributes(
         like, len(source.attribute_names), seed=seed
     ),
+    "shuffled-scores": lambda like, classifier, _, seed: ShuffledScores(like, classifier, seed=seed),
 }
 """What remains of a method once its tube or word is left to chance: (method, classifier, source, seed) -> Method."""
 
