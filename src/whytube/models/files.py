@@ -320,7 +320,8 @@ def forget_weights(classifier: VideoClassifier, *, seed: int = 0) -> None:
         known = ", ".join(ARCHITECTURES)
         raise ModelError(f"cannot make the weights of {classifier.title} random: only those of {known} can be")
     fresh = construct(classifier.architecture, classifier.classes, settings=classifier.settings, seed=seed)
-    classifier.load_state_dict(fresh.state_dict())
+    folded = classifier.state_dict().keys() != fresh.state_dict().keys()  # as `load_saved` has them
+    classifier.load_state_dict((fresh.for_inference() if folded else fresh).state_dict())
 
 
 def settings_of(architecture: str) -> list[str]:
