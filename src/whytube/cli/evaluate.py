@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 def evaluate(
     model: Model = "demo",
     data: Data = "world",
-    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
+    split: Annotated[str, typer.Option(help="Clips to judge on: test; val while you develop.")] = "test",
+    count: Annotated[int, typer.Option(help="Clips of the split; 0 for all of them.")] = 96,
     negatives: Annotated[
         int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
     ] = None,
@@ -130,7 +131,7 @@ def evaluate(
     for text in own_methods or []:
         methods.append(load_method(text, classifier, attribute_names=names, table=table, seed=seed))
     methods += make_methods([name for name in peers.split(",") if name], classifier, source, like=own, seed=seed)
-    wanted = clips_to_take(source, "test", count or None)
+    wanted = clips_to_take(source, split, count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
     told = f"{wanted} clips of {data}, {len(methods)} methods, regions masked with {fills}"
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
@@ -141,6 +142,7 @@ def evaluate(
             methods,
             classifier,
             source,
+            split=split,
             count=count or None,
             negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
             fills=fills.split(","),
