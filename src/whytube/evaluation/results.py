@@ -52,6 +52,11 @@ class Comparison:
     high: float | None
     p: float | None
 
+    def __post_init__(self) -> None:
+        for name in ("difference", "low", "high", "p"):
+            if getattr(self, name) is not None:
+                check_finite(getattr(self, name), name)
+
 
 Comparisons: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, Comparison]]]"
 """Method -> another -> path of a figure -> Comparison."""
@@ -165,7 +170,8 @@ class Results:
     @property
     def seen_fills(self) -> Sequence[str]:
         """The fills among those that regions were masked with that tubes had been chosen with."""
-        seen = self.provenance.get("settings", {}).get("seen_fills")
+        settings = self.provenance.get("settings")
+        seen = settings.get("seen_fills") if isinstance(settings, dict) else None
         return [str(fill) for fill in seen] if isinstance(seen, list) else []
 
     @property
