@@ -45,8 +45,9 @@ bench: $(READY) ## Measure the layer, the explainer's training step and masked c
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/masked.py
 
-results: $(READY) ## Write docs/results.md from the files under results/
+results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md
+	$(BIN)/python studies/results.py benchmark results --out docs/benchmark.md
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

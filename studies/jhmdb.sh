@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The study of J-HMDB behind results/jhmdb.json and the classifiers of docs/jhmdb.md: I3D from Kinetics on splits 1 to 3
+# The study of J-HMDB behind results/jhmdb.json, results/jhmdb-1.json and the classifiers of docs/jhmdb.md: I3D from Kinetics on splits 1 to 3
 # with the paper's objective and ours; and the paper's C3D-ResNet, from nothing and from the embedded world. Several runs
-# share the GPU.
+# share the GPU. Then, unless CONTROLS=0, on split 1: insertion and deletion (jhmdb-curves.json), the same tubes on a network
+# that was fine-tuned with another seed (jhmdb-transfer.json), and a network with random weights (jhmdb-random-weights.json).
 # Usage: studies/jhmdb.sh JHMDB OUT
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
@@ -20,7 +21,18 @@ i3d() { # SPLIT
     "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
         --classifier "$dir/classifier.safetensors" --save "$dir/paper/explainer.json" "${quick[@]}"
     "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
-        --out "$dir.json" "${judged[@]}"
+        --out "$out/jhmdb-$1.json" "${judged[@]}"
+}
+
+controls() { # what else is asked on split 1
+    local data=$out/jhmdb-1 dir=$out/i3d-1 twin=$out/i3d-1-twin config=$here/jhmdb-i3d.toml
+    local common=(--config "$here/jhmdb-i3d.toml" --data "$out/jhmdb-1" --model "$out/i3d-1" "${judged[@]}")
+    local peers=grad-cam,random-tube,random-verified
+    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$twin" --seed 1 "${quick[@]}"
+    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers" --curves -k 3 --out "$out/jhmdb-curves.json"
+    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers,shuffled-scores" --fills mean,blur,freeze,zero,noise \
+        --judge-with "$twin" --out "$out/jhmdb-transfer.json"
+    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers" --random-weights --out "$out/jhmdb-random-weights.json"
 }
 
 c3d() { # NAME SPLIT [OPTION ...]
@@ -45,7 +57,8 @@ done
 } >"$out/c3d.log" 2>&1 &
 others=$!
 for process in "${running[@]}"; do wait "$process"; done
-"${results[@]}" pool "$out"/i3d-{1,2,3}.json --out "$out/jhmdb.json"
+"${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
+[ "${CONTROLS:-1}" = 0 ] || controls >"$out/controls.log" 2>&1
 wait "$others"
 networks=() words=()
 for split in 1 2 3; do

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    from whytube.evaluation.results import Figure, MethodResults
+    from whytube.evaluation.results import Comparison, Figure, MethodResults
 
 PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
     ("Olympic Sports", "baseline"): {"fc": (0.45, 0.44, 0.46), "drop": 0.76, "concept": (0.02, 0.07, 0.12)},
@@ -24,12 +24,13 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 }
 """Tables 2 to 4 of the paper: top-3 negative class accuracy with 1 to 3 fc layers, p(A) falling, concept accuracy."""
 
-_BESIDE = ("centre", "detector-box", "paper", "ours", "grad-cam")
+_BESIDE = ("centre", "detector-box", "paper", "ours", "ours-regions", "grad-cam")
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 
 _TOP3 = "negative_class_accuracy.top3"
 _WITH_INTERVAL = ("negative_class_accuracy.top1", _TOP3, "positive_drop")
 _COLUMNS = {
+    "masked_clips": "masked clips",
     "negative_class_accuracy.top1": "negative top-1",
     _TOP3: "top-3",
     "log_probability.negative_class_accuracy.top1": "by log p: top-1",
@@ -47,6 +48,29 @@ _COLUMNS = {
     "actor_pointing": "centre on actor",
 }
 """Figures of a run's table, and their heads."""
+
+_COMPARED = {
+    "negative_class_accuracy.top1": "negative top-1",
+    _TOP3: "top-3",
+    "positive_drop": "p(A) falls",
+    "log_probability.negative_class_accuracy.top3": "by log p: top-3",
+    "concept_accuracy.top1": "concept top-1",
+    "concept_accuracy.top3": "top-3",
+}
+"""Figures whose differences the page shows, and their heads."""
+_CURVES = {
+    "deletion.positive": "deletion: p(A)",
+    "deletion.negative": "deletion: p(B)",
+    "insertion.positive": "insertion: p(A)",
+    "insertion.negative": "insertion: p(B)",
+}
+_TRANSFER = {
+    "agreement.positive": "p(A) falls there too",
+    "agreement.negative": "p(B) rises there too",
+    "transfer.negative_class_accuracy.top1": "there: negative top-1",
+    "transfer.negative_class_accuracy.top3": "top-3",
+    "transfer.positive_drop": "there: p(A) falls",
+}
 
 HAND_WRITTEN = Path(__file__).with_name("readings.md")
 """The beginning of the page: how to read the figures, and what they say."""
@@ -68,7 +92,16 @@ def results_page(runs: Mapping[str, Results]) -> str:
     if study:
         parts += ["## The number of fc layers\n", "Top-3 negative class accuracy over three negatives.\n", study]
     for name, run in runs.items():
-        parts += [f"## {name}\n", _about(run), _methods(run), _fills(run), _provenance(run)]
+        sections = (
+            _about(run),
+            _methods(run),
+            _comparisons(run),
+            _fills(run),
+            _curves(run),
+            _transfer(run),
+            _provenance(run),
+        )
+        parts += [f"## {name}\n", *(section for section in sections if section)]
     return "\n".join(parts)
 
 
@@ -115,9 +148,16 @@ def _about(run: Results) -> str:
         data += f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of about "
     return (
         f"{data}{settings['clips']} {settings['split']} clips, the {settings['negatives']} most probable negatives of "
-        f"each. The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
+        f"each.{_conditions(run)} The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
         f"Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}.\n"
     )
+
+
+def _conditions(run: Results) -> str:
+    """Say what a run has that others have not: random weights, a limit of the area."""
+    area = run.provenance["settings"].get("area")
+    told = " The classifier's weights are random." if run.provenance.get("weights") == "random" else ""
+    return told + ("" if area is None else f" Tubes cover at most {number(area)} of the clip.")
 
 
 def _methods(run: Results) -> str:
@@ -139,7 +179,49 @@ def _cell(found: MethodResults, path: str) -> str:
         return _concept(found)
     if path in _WITH_INTERVAL:
         return with_interval(found.figure(path))
-    return number(found.figure(path).mean, 3 if path == "tube_area" else 2)
+    return number(found.figure(path).mean, {"tube_area": 3, "masked_clips": 1}.get(path, 2))
+
+
+def _comparisons(run: Results) -> str:
+    """Write how much better the compared methods are than every other one."""
+    parts = []
+    for one, others in run.comparisons.items():
+        shown = {p: head for p, head in _COMPARED.items() if any(p in found for found in others.values())}
+        rows = [(f"`{other}`", *(_difference(found.get(path)) for path in shown)) for other, found in others.items()]
+        parts.append(
+            f"`{one}` minus each other method, on the same questions:\n\n" + table(("method", *shown.values()), rows)
+        )
+    return "\n".join(parts)
+
+
+def _difference(found: Comparison | None) -> str:
+    """Write a difference with its interval and p-value."""
+    if found is None or found.difference is None or found.p is None:
+        return "-"
+    p = "p < .001" if found.p < 0.001 else f"p {found.p:.3f}".replace("0.", ".")
+    return f"{found.difference:+.2f} [{number(found.low)}, {number(found.high)}], {p}"
+
+
+def _curves(run: Results) -> str:
+    count = max((len(found.curves.get("deletion.curve.positive", ())) - 1 for found in run.methods.values()), default=0)
+    head = f"Insertion and deletion over {count} regions, area under the curve:\n\n"
+    return _some(run, _CURVES, head)
+
+
+def _transfer(run: Results) -> str:
+    other = run.provenance["settings"].get("judge_with", "another network")
+    return _some(run, _TRANSFER, f"The same regions masked on `{other}`:\n\n")
+
+
+def _some(run: Results, columns: Mapping[str, str], head: str) -> str:
+    """Write a table of further figures; nothing where no method has the first one."""
+    first = next(iter(columns))
+    rows = [
+        (f"`{method}`", *(with_interval(found.figure(path)) for path in columns))
+        for method, found in run.methods.items()
+        if found.figure(first).mean is not None
+    ]
+    return head + table(("method", *columns.values()), rows) if rows else ""
 
 
 def _fills(run: Results) -> str:
@@ -151,14 +233,22 @@ def _fills(run: Results) -> str:
         rows.append(
             (f"`{method}`", *accuracies, *(number(found.figure(f"{lead}positive_drop").mean) for lead in leads))
         )
-    head = ("method", *(f"{fill}: top-1 / 3" for fill in fills), *(f"{fill}: p(A) falls" for fill in fills))
+    names = [f"{fill} (seen)" if fill in run.seen_fills else fill for fill in fills]
+    head = ("method", *(f"{name}: top-1 / 3" for name in names), *(f"{name}: p(A) falls" for name in names))
     return "Each fill alone:\n\n" + table(head, rows) if fills else ""
 
 
 def _provenance(run: Results) -> str:
     origin = run.provenance
     versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
-    return f"*Commit {origin['commit'] or 'unknown'}, seed {origin['seed']}, on {origin['device']}; {versions}.*\n"
+    read = f", videos read by {listed(origin['reader'])}" if origin.get("reader") else ""
+    where = f"seed {origin['seed']}, on {listed(origin['device'])}{read}"
+    return f"*Commit {listed(origin['commit'] or 'unknown')}, {where}; {versions}.*\n"
+
+
+def listed(value: Any) -> str:
+    """Write one thing, or several different ones."""
+    return ", ".join(map(str, dict.fromkeys(value))) if isinstance(value, list) else str(value)
 
 
 def curves_table(losses: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import torch
 
 from whytube.checks import fail
 from whytube.errors import DataError
-from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
+from whytube.evaluation.results import ClassifierResults, Comparison, Figure, MethodResults, Results
 from whytube.evaluation.summary import bootstrap, plain
 from whytube.files import read_json
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from whytube.evaluation.results import Comparisons
+
 
 def pool(results: Sequence[Results]) -> Results:
     """Combine the results of `evaluate` on models trained from several seeds, or on several splits.
 
     Figures are means over the runs. Intervals are bootstrapped over the runs, while those of a single run are over
     clips; of three runs such an interval is simply their range. Splits of one data set share clips: their range says
-    less.
+    less. Differences between methods are means over the runs with their range, and the largest p-value.
     """
     if not results:
         raise fail("results", "at least one result of evaluate", "none")
@@ -35,6 +37,7 @@ def pool(results: Sequence[Results]) -> Results:
         ClassifierResults(_over_runs(accuracies), first.classes, first.architecture, first.settings, accuracies),
         {name: _pool_method([run.methods[name] for run in results]) for name in methods[0]},
         _origin([run.provenance for run in results]),
+        _pool_comparisons([run.comparisons for run in results]),
     )
 
 
@@ -70,6 +73,32 @@ def _pool_method(runs: Sequence[MethodResults]) -> MethodResults:
     )
 
 
+def _pool_comparisons(runs: Sequence[Comparisons]) -> Comparisons:
+    """Pool what every run compares."""
+    return {
+        one: {
+            other: {
+                path: _differences([run[one][other][path] for run in runs])
+                for path in paths
+                if all(path in run[one][other] for run in runs)
+            }
+            for other, paths in others.items()
+            if all(other in run[one] for run in runs)
+        }
+        for one, others in runs[0].items()
+        if all(one in run for run in runs)
+    }
+
+
+def _differences(runs: Sequence[Comparison]) -> Comparison:
+    """Mean difference, smallest and largest one, and the largest p; intervals of a single run stay."""
+    if len(runs) == 1:
+        return runs[0]
+    found = [run.difference for run in runs if run.difference is not None]
+    p = [run.p for run in runs if run.p is not None]
+    return Comparison(plain(sum(found) / len(found)), min(found), max(found), max(p))
+
+
 def _over_runs(means: Iterable[float | None]) -> Figure:
     """Mean and interval over the runs that define a figure."""
     values = torch.tensor([mean for mean in means if mean is not None], dtype=torch.float64)[:, None]
@@ -78,9 +107,9 @@ def _over_runs(means: Iterable[float | None]) -> Figure:
 
 
 def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Provenance of the first run; seeds of all, and data and model of all where they differ."""
+    """Provenance of the first run; seeds of all, and data, model and how they were measured where they differ."""
     origin = {**origins[0], "seed": [other["seed"] for other in origins]}
-    for key in ("data", "model"):
+    for key in ("data", "model", "commit", "device", "reader"):
         found = [other.get(key) for other in origins]
         origin |= {key: found} if len(set(found)) > 1 else {}
     notes = list(dict.fromkeys(note for other in origins for note in other.get("notes") or ()))

@@ -1,8 +1,9 @@
-"""Put results together: over seeds, as loss curves, as docs/results.md. `make results` runs `page`.
+"""Put results together: over seeds, as loss curves, as docs/results.md. `make results` runs `page` and `benchmark`.
 
 python studies/results.py pool SEED0.json SEED1.json --out results/world.json
 python studies/results.py curves "ours=ours.json" "paper=paper.json" --out curves.json
 python studies/results.py page results --out docs/results.md
+python studies/results.py benchmark results --out docs/benchmark.md
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ def main() -> None:
     add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --save` wrote.")
     add = commands.add_parser("page", help="Write results as a page, the paper's numbers beside them.")
     add.add_argument("folder", type=Path, help="Folder of results.")
+    add = commands.add_parser("benchmark", help="Write the tables of the benchmark anew, in the page that has them.")
+    add.add_argument("folder", type=Path, help="Folder of results.")
     for command in commands.choices.values():
         command.add_argument("--out", type=Path, required=True, help="The file to write; replaced if it exists.")
     arguments = parser.parse_args()
     try:
-        {"pool": pool, "curves": curves, "page": page}[arguments.command](arguments)
+        {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark}[arguments.command](arguments)
     except WhytubeError as error:
         parser.error(str(error))
 
@@ -63,6 +66,20 @@ def curves(arguments: argparse.Namespace) -> None:
     found = collected({title: Path(path) for title, _, path in parts})
     write_whole(arguments.out, json.dumps(found, indent=1, allow_nan=False) + "\n")
     print(curves_table(found["curves"], found["metrics"]))
+
+
+def benchmark(arguments: argparse.Namespace) -> None:
+    """Replace the tables of the page; the rest of it stays."""
+    from studies.benchmark import with_tables
+    from studies.page import read_results
+    from whytube.errors import ArgumentError
+    from whytube.files import write_whole
+
+    if not arguments.out.is_file():
+        raise ArgumentError(f"there is no {arguments.out}: the tables stand in a page that is there")
+    text = arguments.out.read_text(encoding="utf-8")
+    write_whole(arguments.out, with_tables(text, read_results(arguments.folder)))
+    print(f"{arguments.out}: tables written")
 
 
 def page(arguments: argparse.Namespace) -> None:

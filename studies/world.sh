@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The study of the embedded world behind results/world.json, results/world-fc*.json and results/explainer-curves.json:
 # the paper's network at full size with one to three fc layers, three seeds each; the paper's objective, ours and its
-# controls. Several runs share the GPU. Usage: studies/world.sh OUT
+# controls. Several runs share the GPU. Then, unless CONTROLS=0, with one fc layer: insertion and deletion (world-curves.json),
+# the same tubes on the network of the next seed (world-transfer.json), and networks that have learned nothing
+# (world-random-weights.json, world-random-labels.json). Usage: studies/world.sh OUT
 set -euo pipefail
 out=${1:?usage: studies/world.sh OUT}
 read -ra whytube <<<"${WHYTUBE:-whytube}"
@@ -34,6 +36,18 @@ network() { # SEED FC: a classifier with its explainers, judged
             --with "permuted-table=$dir/permuted/explainer.safetensors")
     fi
     "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --out "$dir.json"
+}
+
+controls() { # SEED NEXT: what else is asked of the network with one fc layer
+    local dir=$out/fc1-seed$1 blank=$out/random-labels-seed$1 few=("--count" "${CONTROL_COUNT:-96}" "--seed" "$1")
+    local peers=grad-cam,random-tube,random-verified
+    "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers" --curves -k 3 --out "$dir-curves.json"
+    "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers,shuffled-scores" --fills mean,blur,freeze,zero,noise \
+        --judge-with "$out/fc1-seed$2" --out "$dir-transfer.json"
+    "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers" --random-weights --out "$dir-random-weights.json"
+    "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
+        --fc-layers 1 --seed "$1" --out "$blank" --test 480 --random-labels
+    "${whytube[@]}" evaluate --model "$blank" "${few[@]}" --peers "$peers" --out "$dir-random-labels.json"
 }
 
 curves() { # the losses of the objectives on the shipped classifier
@@ -70,4 +84,17 @@ for fc in "${layers[@]}"; do
     [ "$fc" = 1 ] || name=world-fc$fc
     "${results[@]}" pool "${files[@]/%/.json}" --out "$out/$name.json"
 done
+if [[ " ${layers[*]} " == *" 1 "* && ${CONTROLS:-1} != 0 ]]; then
+    running=()
+    for place in "${!seeds[@]}"; do
+        next=${seeds[((place + 1) % ${#seeds[@]})]}
+        controls "${seeds[place]}" "$next" >"$out/controls-seed${seeds[place]}.log" 2>&1 &
+        running+=($!)
+    done
+    for process in "${running[@]}"; do wait "$process"; done
+    for control in curves transfer random-weights random-labels; do
+        files=("${seeds[@]/#/$out/fc1-seed}")
+        "${results[@]}" pool "${files[@]/%/-$control.json}" --out "$out/world-$control.json"
+    done
+fi
 for process in "${drawing[@]}"; do wait "$process"; done

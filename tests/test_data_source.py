@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toy_source import Tints
-from whytube.data.source import Kept, PermutedTable, Source, clips_to_take, fingerprint
+from whytube.data.source import Kept, PermutedTable, RandomLabels, Source, clips_to_take, fingerprint
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 
@@ -62,3 +62,17 @@ def test_fingerprints_tell_data_apart():
     different += [PermutedTable(world), PermutedTable(World(size=32, seed=1))]
     assert len({fingerprint(source) for source in different}) == len(different)
     assert fingerprint(World(size=32)) == fingerprint(world)
+
+
+def test_random_labels_are_of_the_training_clips_alone():
+    plain = Tints()
+    source = RandomLabels(plain, seed=3)
+    mine, theirs = source.batch("train", range(300)), plain.batch("train", range(300))
+    assert torch.equal(mine.clips, theirs.clips)
+    assert 0.25 < (mine.labels == theirs.labels).double().mean() < 0.42, "a third, by chance"
+    assert torch.bincount(mine.labels, minlength=3).min() > 75
+    assert torch.equal(mine.attributes, plain.table[mine.labels])
+    assert torch.equal(source.batch("train", [7, 2]).labels, mine.labels[[7, 2]]), "a clip keeps its label"
+    assert torch.equal(source.batch("test", range(9)).labels, plain.batch("test", range(9)).labels)
+    assert source.count("train") is None
+    assert fingerprint(source) not in (fingerprint(plain), fingerprint(RandomLabels(plain, seed=4)))

@@ -5,9 +5,11 @@ from toy_squares import WORDS, Adder, Knowing, Squares, ask
 from whytube.evaluation.methods import (
     Called,
     Centre,
+    GradCam,
     RandomAttribute,
     RandomTube,
     RandomVerified,
+    Remembered,
     ShuffledAttributes,
 )
 from whytube.evaluation.metrics import box_areas, tube_frames
@@ -142,3 +144,19 @@ def test_where_there_is_no_tube_none_is_verified():
     assert (regions.attribute_ids == -1).all()
     assert not regions.boxes.any()
     assert model.seen == 0
+
+
+def test_fewer_regions_come_from_memory():
+    question, _ = ask(2)
+    model = Adder().eval()
+    asked = GradCam(model)
+    remembered = Remembered(asked)
+    three = remembered(question, 3)
+    model.seen = 0
+    one = remembered(question, 1)
+    assert model.seen == 0
+    assert torch.equal(one.boxes, three.boxes[:, :, :1])
+    assert torch.equal(one.boxes, asked(question, 1).boxes)
+    assert one.attribute_ids.shape == one.scores.shape == (2, 2, 1)
+    assert remembered(question, 3) is three
+    assert remembered(question, 4).boxes.shape[2] == 4

@@ -34,7 +34,7 @@ class OneWord(Squares):
 def measured(own, source, names=CONTROLS, model=None):
     model = model or Adder()
     methods = [own, *make_methods(names, model, source, like=own)]
-    return evaluate(methods, model, source, count=3, fills=("zero",))
+    return evaluate(methods, model, source, count=3, fills=("mean",))
 
 
 def printed(results):
@@ -79,7 +79,7 @@ def test_where_each_clip_has_one_word_to_choose_a_control_says_so():
     source = Squares(3)
     source.table = table
     control = RandomAttribute(own, table, present=True)
-    (note,) = evaluate([own, control], Adder(), source, fills=("zero",)).notes
+    (note,) = evaluate([own, control], Adder(), source, fills=("mean",)).notes
     assert note.startswith("`random-attribute` cannot differ from `sure` here")
     assert "no other word to say" in note
 

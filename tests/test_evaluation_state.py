@@ -15,7 +15,15 @@ from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.errors import ModelError
 from whytube.evaluation import evaluate
 from whytube.evaluation import state as states
-from whytube.evaluation.methods import Centre, RandomAttribute, RandomTube, ShuffledAttributes, TrueBox
+from whytube.evaluation.methods import (
+    Centre,
+    GradCam,
+    RandomAttribute,
+    RandomTube,
+    RandomVerified,
+    ShuffledAttributes,
+    TrueBox,
+)
 from whytube.evaluation.state import State, Tally, method_fingerprint, state_path
 from whytube.models.stored import load_tensors, save_tensors
 
@@ -53,6 +61,22 @@ def test_it_goes_on_exactly_where_it_was(tmp_path, stop):
     assert asked == list(range(stop, 7)), "no clip is looked at again"
     assert found.to_dict() == run().to_dict()
     assert found.methods["centre"].clips[0]["index"] == 0
+
+
+def test_it_goes_on_with_every_option(tmp_path):
+    path, model, other = tmp_path / "state.safetensors", Adder(), Adder()
+    torch.nn.init.constant_(other.scale, 0.5)
+    asked = [GradCam(model, Squares.table), RandomVerified(model, Squares.table, like=Knowing()), *methods()]
+    options = {"k": 2, "curves": True, "area": 0.05, "judge_with": other, "classifier": model, "methods": asked}
+    with pytest.raises(StopError):
+        run(path, stop=4, **options)
+    whole = run(**options)
+    assert run(path, resume=True, **options).to_dict() == whole.to_dict()
+    assert whole.comparisons["grad-cam"]["random-verified"]["positive_drop"].p <= 1
+    with pytest.raises(ModelError, match="its other network is"):
+        run(path, resume=True, **options | {"judge_with": Adder()})
+    with pytest.raises(ModelError, match="its area is"):
+        run(path, resume=True, **options | {"area": 0.06})
 
 
 def test_without_a_state_it_begins(tmp_path):

@@ -22,7 +22,7 @@ def found():
 
 
 def test_the_form_of_the_results(found):
-    assert list(found) == ["classifier", "methods", "provenance"]
+    assert list(found) == ["classifier", "methods", "provenance", "comparisons"]
     assert found["classifier"]["accuracy"] == 1
     assert list(found["methods"]) == [*METHODS, "shuffled-attributes"]
     for results in found["methods"].values():
@@ -43,7 +43,12 @@ def test_the_form_of_the_results(found):
         "negatives": 3,
         "k": 1,
         "fills": ["zero", "mean"],
+        "seen_fills": ["zero"],
     }
+    costs = {name: results["masked_clips"] for name, results in found["methods"].items()}
+    # One run with gradients and two further steps back for three questions about a clip.
+    assert costs == dict.fromkeys(costs, 0) | {"grad-cam": pytest.approx(7 / 3)}
+    assert list(found["comparisons"]["centre"]) == [name for name in found["methods"] if name != "centre"]
 
 
 def test_what_must_hold_does(found):

@@ -1,11 +1,13 @@
 import pytest
 import torch
 
+from toy_squares import Adder
 from whytube.classifiers import C3DResNet
 from whytube.errors import ArgumentError, ModelError
 from whytube.models import (
     files,
     fingerprint,
+    forget_weights,
     load_backbone,
     load_classifier,
     read_card,
@@ -109,3 +111,18 @@ def test_fingerprints_tell_weights_apart(model, path, tmp_path):
     save_classifier(copy, model, provenance={})
     assert weights_fingerprint(copy) != weights_fingerprint(path)
     assert fingerprint(load_classifier(copy)) == fingerprint(load_classifier(path)), "explainers look at the head"
+
+
+def test_weights_are_forgotten_in_place(model):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    forget_weights(model, seed=5)
+    fresh = files.construct(model.architecture, model.classes, settings=model.settings, seed=5)
+    assert all(torch.equal(value, fresh.state_dict()[name]) for name, value in model.state_dict().items())
+    assert not torch.equal(model.state_dict()["stem.weight"], before["stem.weight"])
+    fast = load_classifier("demo").for_inference()
+    clip = torch.rand(1, 3, fast.frames, *fast.size)
+    learned = fast(clip)
+    forget_weights(fast)
+    assert not torch.allclose(fast(clip), learned), "also where normalisations are folded into filters"
+    with pytest.raises(ModelError, match="cannot make the weights of adder random: only those of c3d-resnet, i3d"):
+        forget_weights(Adder())

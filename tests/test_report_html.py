@@ -260,7 +260,7 @@ def test_the_table_says_what_the_evaluation_measured(tmp_path, evaluated):
     page = report(tmp_path, results=evaluated)
     hints = [attributes["title"] for tag, attributes in page.tags if tag == "abbr"]
     assert "the word is among the three annotated attributes that the tube overlaps most" in hints
-    assert len(hints) == 8
+    assert len(hints) == 9
     assert page.count("polyline") == 4
     means = [evaluated.methods["true-box"].figure(f"concept_accuracy.top{top}").mean for top in (1, 3, 5)]
     for mean in means:

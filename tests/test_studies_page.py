@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from studies.page import curves_table, number, read_results, results_page, table, with_interval
-from toy_squares import WORDS, Adder, Squares
+from studies.benchmark import with_tables
+from studies.page import _difference, curves_table, number, read_results, results_page, table, with_interval
+from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate
-from whytube.evaluation.methods import Centre, TrueBox
-from whytube.evaluation.results import Figure
+from whytube.evaluation.methods import Centre, GradCam, TrueBox
+from whytube.evaluation.results import Comparison, Figure
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,7 +27,7 @@ def test_the_paper_stands_beside_ours(run):
     assert "| proposed (published) | UCF101-24 | 0.64 | 0.88 | 0.14 / 0.41 / 0.65 |" in page
     assert "| baseline (published) | Olympic Sports | 0.45 | 0.76 | 0.02 / 0.07 / 0.12 |" in page
     assert "## squares" in page
-    assert page.count("| `true-box` |") == 2
+    assert page.count("| `true-box` |") == 3
     assert f"Commit {run.provenance['commit'] or 'unknown'}" in page
     assert "number of fc layers" not in page
 
@@ -75,6 +76,49 @@ def test_the_page_is_generated():
 def test_documented_accuracies_come_from_results():
     found = json.loads((ROOT / "results" / "jhmdb-classifiers.json").read_text())
     assert curves_table(found["curves"], found["metrics"]) in (ROOT / "docs" / "jhmdb.md").read_text()
+
+
+def test_everything_that_was_measured_is_shown(run):
+    model, source = Adder(), Squares(6)
+    methods = [Knowing(), Centre(WORDS), GradCam(model)]
+    options = {"k": 2, "curves": True, "judge_with": Adder(), "area": 0.05, "fills": ("zero", "mean")}
+    found = evaluate(methods, model, source, **options).with_provenance(weights="random", reader="OpenCV")
+    page = results_page({"full": found})
+    for shown in (
+        "| method | masked clips | negative top-1 |",
+        "`knowing` minus each other method, on the same questions:",
+        "| `grad-cam` | 2.3 |",
+        "Insertion and deletion over 2 regions, area under the curve:",
+        "The same regions masked on `adder`:",
+        "| p(A) falls there too | p(B) rises there too |",
+        "zero (seen): top-1 / 3",
+        "The classifier's weights are random. Tubes cover at most 0.05 of the clip.",
+        "videos read by OpenCV;",
+    ):
+        assert shown in page, shown
+    plain = results_page({"squares": run})
+    assert "Insertion and deletion over" not in plain
+    assert "masked on `" not in plain
+    test_every_row_is_as_wide_as_its_head(found)
+
+
+def test_differences_with_their_chance():
+    assert _difference(Comparison(0.123, 0.02, 0.3, 0.0004)) == "+0.12 [0.02, 0.30], p < .001"
+    assert _difference(Comparison(-0.5, -0.6, -0.4, 0.25)) == "-0.50 [-0.60, -0.40], p .250"
+    assert _difference(Comparison(0.0, 0.0, 0.0, 1.0)) == "+0.00 [0.00, 0.00], p 1.000"
+    assert _difference(None) == "-"
+
+
+def test_the_benchmark_has_the_tables_of_the_results(tmp_path, run):
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    assert with_tables(page, read_results(ROOT / "results")) == page
+    shown = with_tables(page, {"world": run, "other": run})
+    assert "**world** (results/world.json" in shown
+    assert "other.json" not in shown
+    assert "jhmdb.json" not in shown
+    assert with_tables(shown, read_results(ROOT / "results")) == page, "only the tables change"
+    with pytest.raises(DataError, match="no place for the tables"):
+        with_tables("# A page", {})
 
 
 def test_cells():

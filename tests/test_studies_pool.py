@@ -1,13 +1,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from studies.pool import pool
 from whytube.errors import ArgumentError
-from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
+from whytube.evaluation.results import ClassifierResults, Comparison, Figure, MethodResults, Results
 
 PROGRAM = Path(__file__).parent.parent / "studies" / "results.py"
 
@@ -41,6 +42,26 @@ def test_pooling_keeps_the_form():
     assert pooled.classifier.classes == 3
     assert pooled.provenance == {"seed": [0, 1, 2], "commit": "abc", "settings": {"data": "Squares"}}
     assert Results.from_dict(pooled.to_dict()) == pooled
+
+
+def test_differences_are_pooled_with_their_range():
+    runs = []
+    for seed, difference in enumerate((0.1, 0.4, 0.1)):
+        told = {"positive_drop": Comparison(difference, 0.0, 0.5, 0.01 * (seed + 1))}
+        others = {"centre": told, "grad-cam": {}} if seed else {"centre": told}
+        runs.append(replace(result(seed, 0.9, 0.1), comparisons={"ours": others}))
+    pooled = pool(runs)
+    assert pooled.comparisons == {"ours": {"centre": {"positive_drop": Comparison(0.2, 0.1, 0.4, 0.03)}}}
+    assert pool(runs[:1]).comparisons == runs[0].comparisons
+    assert pool([*runs, result(3, 0.9, 0.1)]).comparisons == {}
+    assert Results.from_dict(pooled.to_dict()) == pooled
+
+
+def test_what_measured_is_listed_where_it_differs():
+    one, other = result(0, 0.9, 0.1), result(1, 0.9, 0.1).with_provenance(commit="def+", reader="PyAV")
+    origin = pool([one.with_provenance(reader="PyAV"), other]).provenance
+    assert origin["commit"] == ["abc", "def+"]
+    assert origin["reader"] == "PyAV"
 
 
 def test_splits_are_listed_where_they_differ():

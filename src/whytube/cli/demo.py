@@ -46,8 +46,9 @@ COLUMNS = (
     ("top 3", "concept_accuracy.top3"),
     ("area", "tube_area"),
     ("frames", "tube_frames"),
+    ("runs", "masked_clips"),
 )
-"""Heads of the printed table, and the figures under them."""
+"""Heads of the printed table, and the figures under them; runs are those of the classifier per question."""
 
 
 def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console) -> Results:

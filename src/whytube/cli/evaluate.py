@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 def evaluate(
     model: Model = "demo",
     data: Data = "world",
-    count: Annotated[int, typer.Option(help="Test clips; 0 for all of them.")] = 96,
+    split: Annotated[str, typer.Option(help="Clips to judge on: test; val while you develop.")] = "test",
+    count: Annotated[int, typer.Option(help="Clips of the split; 0 for all of them.")] = 96,
     negatives: Annotated[
         int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
     ] = None,
@@ -60,9 +61,34 @@ def evaluate(
     tubes: Annotated[
         int, typer.Option(help="Tubes that verified peers and random-verified try for a clip and negative class.")
     ] = 16,
+    own_methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="FILE.py:NAME",
+            help="A method of your own, see docs/benchmark.md. May be given again.",
+        ),
+    ] = None,
     fills: Annotated[
-        str, typer.Option(help="What regions are masked with: mean, blur, freeze, zero.")
+        str,
+        typer.Option(
+            help="What regions are masked with: mean, blur, freeze; zero and noise, which tubes are chosen with."
+        ),
     ] = "mean,blur,freeze",
+    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="Regions that every method gives.")] = 1,
+    area: Annotated[
+        float, typer.Option(help="Largest share of the clip that a tube may cover; larger ones are shrunk. 1 for any.")
+    ] = 0.1,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Also measure insertion and deletion over the regions; takes longer.")
+    ] = False,
+    judge_with: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Also mask the same regions on this model, of the same classes and clips."),
+    ] = None,
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="A control: the classifier forgets what it learned first.")
+    ] = False,
     device: Device = "auto",
     seed: Seed = 0,
     config: Config = None,
@@ -82,13 +108,14 @@ def evaluate(
     """
     from whytube.cli.demo import print_results
     from whytube.data.source import clips_to_take
-    from whytube.evaluation.methods import Called, Remembered, make_methods
+    from whytube.evaluation.methods import Called, Remembered, load_method, make_methods
     from whytube.evaluation.state import state_path
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explaining import model_hash
-    from whytube.models import find_device, load_explainer, load_model
+    from whytube.models import find_device, forget_weights, load_explainer, load_model
 
     check_int(count, "count", 0)
+    check_int(k, "k", 1)
     require_new(out, overwrite=overwrite)
     state = None if out is None else state_path(out)
     if resume and state is None:
@@ -98,15 +125,21 @@ def evaluate(
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
     source = open_source(data, size=classifier.size, frames=classifier.frames, seed=seed)
+    if random_weights:
+        forget_weights(classifier, seed=seed)
+    other_model = None if judge_with is None else load_model(judge_with, device=where).classifier
     own = Remembered(explainer)
     methods: list[Any] = [own]
     for text in other or []:
         name, equals, path = text.rpartition("=")
         further = load_explainer(path, classifier).to(where)
         methods.append(Called(further, name) if equals else further)
-    names = [name for name in peers.split(",") if name]
-    methods += make_methods(names, classifier, source, like=own, seed=seed, tubes=tubes)
-    wanted = clips_to_take(source, "test", count or None)
+    names, table = source.attribute_names, source.table
+    for text in own_methods or []:
+        methods.append(load_method(text, classifier, attribute_names=names, table=table, seed=seed))
+    wanted_peers = [name for name in peers.split(",") if name]
+    methods += make_methods(wanted_peers, classifier, source, like=own, seed=seed, tubes=tubes, area=area)
+    wanted = clips_to_take(source, split, count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
     told = f"{wanted} clips of {data}, {len(methods)} methods, regions masked with {fills}"
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
@@ -117,9 +150,14 @@ def evaluate(
             methods,
             classifier,
             source,
+            split=split,
             count=count or None,
             negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
             fills=fills.split(","),
+            k=k,
+            area=area,
+            curves=curves,
+            judge_with=other_model,
             device=where,
             batch_size=batch_size,
             seed=seed,
@@ -130,6 +168,8 @@ def evaluate(
     results = results.with_provenance(
         model=Path(model).name, model_hash=model_hash(classifier), data=Path(data).name, config=last_part(config)
     )
+    if random_weights:
+        results = results.with_provenance(weights="random")
     write_json(results.to_dict(), out)
     if state is not None:
         state.unlink(missing_ok=True)

@@ -66,6 +66,9 @@ def train_classifier(
     lr: Rate = None,
     changes: Changes = None,
     config: Config = None,
+    random_labels: Annotated[
+        bool, typer.Option("--random-labels", help="A control: every training clip gets a class of chance first.")
+    ] = False,
     half: Annotated[bool, typer.Option("--half", help="Store filters as float16, at half the size.")] = False,
     test: Annotated[int, typer.Option(help="Clips of the test split to judge it on; 0 for all.")] = 480,
     device: Device = "auto",
@@ -80,7 +83,7 @@ def train_classifier(
 
     Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
     """
-    from whytube.data.source import clips_to_take
+    from whytube.data.source import RandomLabels, clips_to_take
     from whytube.models import find_device, save_classifier, weights_fingerprint
     from whytube.training.classifier import FILE, fit_classifier
     from whytube.training.plan import plan_classifier
@@ -98,6 +101,8 @@ def train_classifier(
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": last_part(pretrained), "config": last_part(config)}
+    if random_labels:
+        source, origin["labels"] = RandomLabels(source, seed=seed), "random"
     plan = plan_classifier(model, source, how, where)
     curves = out / "tensorboard" / "classifier" if tensorboard else None
     with resumable(out / FILE), training_bar(plan, curves=curves) as bar:

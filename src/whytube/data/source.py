@@ -142,6 +142,32 @@ class PermutedTable:
         return BoxedBatch(batch.clips, batch.labels, self.table.to(device)[batch.labels], boxes_of(batch))
 
 
+class RandomLabels:
+    """A source whose training clips have labels of chance: a control, whose classifier learns nothing that holds.
+
+    A clip always has the same wrong or right label, with the attributes of that class; clips of other splits keep
+    theirs.
+    """
+
+    def __init__(self, source: Source, *, seed: int = 0) -> None:
+        self.source, self.seed = source, seed
+        self.classes, self.attribute_names, self.table = source.classes, source.attribute_names, source.table
+        self.contents = f"{_contents(source)} random labels {seed}"
+
+    def count(self, split: str) -> int | None:
+        """Return how many clips a split has."""
+        return self.source.count(split)
+
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
+        """Return the source's clips; those of "train" with labels drawn from all classes alike."""
+        batch = self.source.batch(split, indices, device)
+        if split != "train":
+            return batch
+        drawn = [np.random.default_rng([self.seed, int(index)]).integers(len(self.classes)) for index in indices]
+        labels = torch.tensor(drawn, dtype=torch.long, device=batch.labels.device)
+        return PlainBatch(batch.clips, labels, self.table.to(labels.device)[labels])
+
+
 class Kept:
     """The first clips of one split of a source, kept on a device as bytes, for showing them many times."""
 

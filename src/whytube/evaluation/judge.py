@@ -1,8 +1,8 @@
 """Judge regions: mask them, run the classifier again, and lay out every figure of every case.
 
 Figures are named by their path in the results ("negative_class_accuracy.top1") and are (B, N, k) over cases, NaN where
-not defined. Those of the masked clips are measured with every fill; the headline is the mean over the fills, since a
-single one flatters methods that were chosen with it, and a flat square is itself evidence.
+not defined. Those of the masked clips are measured with every fill. The headline is the mean over the fills that no
+tube was chosen with: a fill that a method has tried flatters it, and a flat square is itself evidence.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 
-from whytube.checks import fail, shape_of
 from whytube.evaluation import metrics
 from whytube.search.masked import masked_logits
-from whytube.search.verify import separating_attributes
+from whytube.search.verify import SELECTING_FILLS, separating_attributes
 from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
@@ -60,17 +59,9 @@ class TruthMethod(Protocol):
         ...
 
 
-def check_regions(regions: Regions, question: Question, k: int, *, name: str) -> None:
-    """Require the shapes a method promises."""
-    cases = (*question.negative.shape, k)
-    for field, expected in (
-        ("boxes", (*cases, question.clips.shape[2], 4)),
-        ("attribute_ids", cases),
-        ("scores", cases),
-    ):
-        value = getattr(regions, field)
-        if tuple(value.shape) != expected:
-            raise fail(f"{field} of {name!r}", f"of shape {expected}", shape_of(value))
+def unseen(fills: Sequence[str]) -> list[int]:
+    """Places of the fills that the search did not choose with; all of them, where it has seen every one."""
+    return [place for place, fill in enumerate(fills) if fill not in SELECTING_FILLS] or list(range(len(fills)))
 
 
 def masked_log_probabilities(
@@ -89,6 +80,7 @@ def judge(
     boxes = regions.boxes.double()
     exists = box_areas(boxes).sum(-1) > 0
     effects = {name: torch.where(exists, effect, 0) for name, effect in _effects(question, after).items()}
+    new = unseen(fills)
     shape = {
         "tube_area": metrics.tube_area(boxes, size=(question.clips.shape[-2], question.clips.shape[-1])),
         "tube_frames": metrics.tube_frames(boxes),
@@ -97,12 +89,40 @@ def judge(
         "actor_pointing": metrics.actor_pointing(boxes, truth.actors),
     }
     return {
-        **{name: effect.mean(0) for name, effect in effects.items()},
+        **{name: effect[new].mean(0) for name, effect in effects.items()},
         **_attributes(regions, question, truth),
         **{name: torch.where(exists, values, torch.nan) for name, values in shape.items()},
         "answered": exists.double(),
         **{f"fills.{fill}.{name}": effect[f] for f, fill in enumerate(fills) for name, effect in effects.items()},
     }
+
+
+def transferred(
+    regions: Regions,
+    question: Question,
+    after: torch.Tensor,
+    other: Question,
+    after_other: torch.Tensor,
+    *,
+    fills: Sequence[str],
+) -> dict[str, torch.Tensor]:
+    """Figures (B, N, k) of the same regions on another network that was asked about the same A and B.
+
+    other: the question with the other network's answer on the clips. after, after_other: (F, B, N, k, C). "transfer."
+    leads the figures of what masking does to the other network. "agreement.positive" is whether p(A) falls there too,
+    NaN where it does not fall here; "agreement.negative" whether p(B) rises there too.
+    """
+    exists = box_areas(regions.boxes.double()).sum(-1) > 0
+    here, there = (
+        {n: e[unseen(fills)] for n, e in _effects(*asked).items()}
+        for asked in ((question, after), (other, after_other))
+    )
+    figures = {f"transfer.{name}": torch.where(exists, effect, 0).mean(0) for name, effect in there.items()}
+    for of, sign in (("positive", -1), ("negative", 1)):
+        path = f"log_probability.change.{of}"
+        moved = exists & (sign * here[path] > 0)
+        figures[f"agreement.{of}"] = torch.where(moved, (sign * there[path] > 0).double(), torch.nan).nanmean(0)
+    return figures
 
 
 def _effects(question: Question, after: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -13,6 +13,10 @@ WORDS = ("concept_accuracy", "right_box", "word_in_class", "word_separates")
 """Figures of the word; all others are of the tube."""
 WORDED = "worded"
 """Whether an answer has a word: kept beside the figures, not among the results."""
+SHRUNK = "shrunk"
+"""Whether a tube was above the area: kept likewise."""
+COST = "masked_clips"
+"""Clips that the classifier was run on for an answer."""
 
 
 def without_words(figures: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -42,6 +46,12 @@ def notes_on(
         notes.append(f"`{name}` answered nothing and is left out{why}.")
     heard = {name: found for name, found in figures.items() if name not in silent}
     mute = [name for name, found in heard.items() if not found[WORDED].any()]
+    for name, found in heard.items():
+        large = int(found[SHRUNK].sum()) if SHRUNK in found else 0
+        if large:
+            notes.append(
+                f"`{name}`: {large} of {found[SHRUNK].numel()} tubes were above the area and were shrunk to it."
+            )
     told = [_on_control(name, like, heard, words=words) for name, like in controlled.items()]
     notes += [note for note in told if note]
     if len(mute) < len(heard):
@@ -63,7 +73,8 @@ def _on_control(name: str, like: str, heard: Mapping[str, Mapping[str, torch.Ten
     ours, theirs = heard[name], heard[like]
     equal = {path: torch.equal(ours[path].nan_to_num(-1e9), theirs[path].nan_to_num(-1e9)) for path in ours}
     of_words = [path for path in ours if _of_word(path) or path == WORDED]
-    if not all(same for path, same in equal.items() if path not in of_words):
+    apart = (*of_words, COST)  # what a control costs says nothing about its answers
+    if not all(same for path, same in equal.items() if path not in apart):
         return None
     if not all(equal[path] for path in of_words):
         return f"`{name}` has the tubes of `{like}`: only figures of words can differ."

@@ -33,6 +33,8 @@ def clip_records(
 
     {"index", "class", "positive", "questions": [{"negative", "word", "frames": [first, stop], "boxes": [[x1, y1, x2,
     y2] of those frames], "before": [p(A), p(B)], "after": the same, mean over the fills, "figures"}]}
+
+    after: (F, B, N, k, C) log-probabilities, of the fills that count.
     """
     before, masked = question.features.logits.double().softmax(1), after.exp().mean(0)
     records = []

@@ -8,8 +8,8 @@ Every figure has its 95 % interval, which the JSON keeps in a second tree, `inte
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from whytube.checks import check_finite, fail
 from whytube.documents import build
@@ -37,6 +37,29 @@ class Figure:
         for name in ("mean", "low", "high"):
             if getattr(self, name) is not None:
                 check_finite(getattr(self, name), name)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much larger a figure is for one method than for another on the same cases.
+
+    difference: of the means. low, high: its 95 % interval over clips. p: of a permutation test over clips. Of pooled
+    runs: the mean difference, its range, and the largest p.
+    """
+
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+    def __post_init__(self) -> None:
+        for name in ("difference", "low", "high", "p"):
+            if getattr(self, name) is not None:
+                check_finite(getattr(self, name), name)
+
+
+Comparisons: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, Comparison]]]"
+"""Method -> another -> path of a figure -> Comparison."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +157,22 @@ class MethodResults:
 
 @dataclass(frozen=True)
 class Results:
-    """What `evaluate` found: about the classifier, about every method by its name, and where the numbers come from."""
+    """What `evaluate` found: about the classifier, about every method by its name, and where the numbers come from.
+
+    comparisons: of methods on the same cases, see `compare`; none in files of earlier versions.
+    """
 
     classifier: ClassifierResults
     methods: Mapping[str, MethodResults]
     provenance: Mapping[str, Any]
+    comparisons: Comparisons = field(default_factory=dict)
+
+    @property
+    def seen_fills(self) -> Sequence[str]:
+        """The fills among those that regions were masked with that tubes had been chosen with."""
+        settings = self.provenance.get("settings")
+        seen = settings.get("seen_fills") if isinstance(settings, dict) else None
+        return [str(fill) for fill in seen] if isinstance(seen, list) else []
 
     @property
     def notes(self) -> Sequence[str]:
@@ -151,9 +185,14 @@ class Results:
         return replace(self, provenance={**self.provenance, **entries})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: {"classifier", "methods": {name: ...}, "provenance"}."""
+        """Plain values for JSON: {"classifier", "methods": {name: ...}, "provenance", "comparisons"}."""
         methods = {name: method.to_dict() for name, method in self.methods.items()}
-        return {"classifier": self.classifier.to_dict(), "methods": methods, "provenance": dict(self.provenance)}
+        plain = {"classifier": self.classifier.to_dict(), "methods": methods, "provenance": dict(self.provenance)}
+        pairs = {
+            one: {other: {path: asdict(told) for path, told in found.items()} for other, found in others.items()}
+            for one, others in self.comparisons.items()
+        }
+        return plain | ({"comparisons": pairs} if pairs else {})
 
     @classmethod
     def from_dict(cls, plain: Any, *, name: str = "this") -> Results:
@@ -165,7 +204,8 @@ class Results:
             found = build(dict[str, Any], plain["methods"], "methods")
             methods = {method: MethodResults.from_dict(tree) for method, tree in found.items()}
             provenance = build(dict[str, Any], plain["provenance"], "provenance")
-            return cls(ClassifierResults.from_dict(plain["classifier"]), methods, provenance)
+            pairs = build(dict[str, dict[str, dict[str, Comparison]]], plain.get("comparisons", {}), "comparisons")
+            return cls(ClassifierResults.from_dict(plain["classifier"]), methods, provenance, pairs)
         except ArgumentError as error:
             raise DataError(f"{name} is damaged, or {what} ({error})") from error
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from whytube.checks import check_choice, check_int, fail
+from whytube.checks import check_choice, check_finite, check_int, fail
 from whytube.classifiers.base import evaluating
 from whytube.data.source import ACTOR, boxes_of, clips_to_take, fingerprint
-from whytube.evaluation.judge import Truth, TruthMethod, check_regions, judge, masked_log_probabilities
+from whytube.evaluation.compare import compare
+from whytube.evaluation.curves import curve_points
+from whytube.evaluation.judge import Truth, TruthMethod, judge, masked_log_probabilities, transferred, unseen
 from whytube.evaluation.metrics import annotated_boxes
-from whytube.evaluation.notes import WORDED, notes_on, without_words
+from whytube.evaluation.notes import COST, SHRUNK, WORDED, notes_on, without_words
 from whytube.evaluation.record import clip_records
 from whytube.evaluation.results import ClassifierResults, Results
+from whytube.evaluation.rules import checked_regions, limited
+from whytube.evaluation.runs import counted
 from whytube.evaluation.state import State, Tally, method_fingerprint
 from whytube.evaluation.summary import means_with_intervals, summarise
-from whytube.search.verify import ask
+from whytube.search.verify import SELECTING_FILLS, ask
 from whytube.tubes import FILLS
 from whytube.versions import provenance, versions
 
@@ -44,6 +48,9 @@ def evaluate(
     negatives: int = 3,
     k: int = 1,
     fills: Sequence[str] = JUDGING_FILLS,
+    area: float | None = None,
+    curves: bool = False,
+    judge_with: VideoClassifier | None = None,
     device: torch.device | str = "cpu",
     batch_size: int = 16,
     seed: int = 0,
@@ -56,10 +63,15 @@ def evaluate(
 
     Each clip is asked about with the predicted class as the positive and the `negatives` most probable others; every
     method gives k regions, each is masked with every fill and the classifier run again. Numbers about masked clips are
-    means over the fills, and stand under `fills` for each alone.
+    means over the fills that no tube was chosen with (SELECTING_FILLS), and stand under `fills` for each alone. What
+    a method's answers cost is counted: `masked_clips`, runs of the classifier per question.
 
     A method that answers nothing at all has no figures and is left out of the results: `true-box` and `detector-box`
     where the data have no boxes.
+
+    area: largest share of the clip that a tube may cover; larger ones are shrunk, but for those made of the truth.
+    curves: also measure insertion and deletion over the k regions, which costs 2 k runs per fill and answer.
+    judge_with: another network of the same classes, on which the same regions are masked too; see `transferred`.
 
     seed: of the intervals; methods have their own. clips: also keep a short record of every clip. state: a file
     (.safetensors) that holds what was found so far; remove it once the results are saved. resume: go on from it, if it
@@ -70,13 +82,17 @@ def evaluate(
     check_int(negatives, "negatives", 1, len(classifier.classes) - 1)
     check_int(k, "k", 1)
     check_int(batch_size, "batch_size", 1)
+    _check_options(classifier, area, judge_with)
     total = clips_to_take(source, split, count)
     settings = {"data": _described(source), "split": split, "clips": total, "negatives": negatives, "k": k}
-    settings["fills"] = list(fills)
-    classifier.to(device)
+    settings |= {"fills": list(fills), "seen_fills": [fill for fill in fills if fill in SELECTING_FILLS]}
+    settings |= {} if area is None else {"area": area}
+    settings |= {"curves": True} if curves else {}
+    settings |= {} if judge_with is None else {"judge_with": judge_with.title}
+    asked = _Protocol(methods, classifier.to(device), k, fills, area, curves, judge_with and judge_with.to(device))
     found = State(
         {method.name: Tally() for method in methods},
-        settings | _identity(methods, classifier, source) | {"batch_size": batch_size, "clips kept": clips},
+        settings | _identity(asked, source) | {"batch_size": batch_size, "clips kept": clips},
         None if state is None else Path(state),
     )
     if resume:
@@ -87,78 +103,125 @@ def evaluate(
                 indices = range(start, min(start + batch_size, total))
                 batch = source.batch(split, indices, device)
                 question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
-                for method, regions, after in _answers(methods, classifier, question, truth, k=k, fills=fills):
-                    figures = judge(regions, question, truth, after=after, fills=fills)
-                    records = clip_records(indices, source, question, regions, truth, figures, after) if clips else []
-                    found.tallies[method.name].add(figures | {WORDED: regions.attribute_ids >= 0}, records)
+                for method, regions, after, figures in _judged(asked, question, truth):
+                    shown = after[unseen(fills)]
+                    records = clip_records(indices, source, question, regions, truth, figures, shown) if clips else []
+                    found.tallies[method.name].add(figures, records)
                 found.add(question.positive == truth.labels, truth.known.any(1))
                 if progress is not None:
                     progress(found.done, total)
     except BaseException:
         found.save(now=True)
         raise
-    notes = _notes(found, methods, source)
+    notes = _notes(found, methods, source, fills)
     origin = provenance(torch.device(device), seed=seed) | {"settings": settings} | ({"notes": notes} if notes else {})
+    reader = getattr(source, "reader", None)
+    origin |= {} if reader is None else {"reader": reader}
     return _results(found, classifier, origin, seed=seed, clips=clips)
 
 
-def _answers(
-    methods: Sequence[Method | TruthMethod],
-    classifier: VideoClassifier,
-    question: Question,
-    truth: Truth,
-    *,
-    k: int,
-    fills: Sequence[str],
-) -> Iterator[tuple[Method | TruthMethod, Regions, torch.Tensor]]:
-    """Yield every method with its answers and the log-probabilities of the masked clips, (F, B, N, k, C)."""
-    answers = [_answer(method, question, truth, k) for method in methods]
-    for method, regions in zip(methods, answers, strict=True):
-        check_regions(regions, question, k, name=method.name)
+@dataclass(frozen=True)
+class _Protocol:
+    """Who is asked, and how the answers are judged: as for `evaluate`."""
+
+    methods: Sequence[Method | TruthMethod]
+    classifier: VideoClassifier
+    k: int
+    fills: Sequence[str]
+    area: float | None
+    curves: bool
+    other: VideoClassifier | None
+
+
+def _judged(
+    asked: _Protocol, question: Question, truth: Truth
+) -> Iterator[tuple[Method | TruthMethod, Regions, torch.Tensor, dict[str, torch.Tensor]]]:
+    """Yield every method with its answers, log-probabilities of the masked clips (F, B, N, k, C), and all figures."""
+    answers = [_answer(asked, method, question, truth) for method in asked.methods]
     # All methods in one go: controls share the tubes of the methods they control.
-    boxes = torch.cat([regions.boxes for regions in answers], dim=2)
-    masked = masked_log_probabilities(classifier, question, boxes, fills=fills)
-    yield from zip(methods, answers, torch.split(masked, k, dim=3), strict=True)
+    boxes = torch.cat([regions.boxes for regions, _ in answers], dim=2)
+    again, fills = None if asked.other is None else _again(asked.other, question), asked.fills
+    masked = torch.split(masked_log_probabilities(asked.classifier, question, boxes, fills=fills), asked.k, dim=3)
+    if asked.other is not None and again is not None:
+        there = torch.split(masked_log_probabilities(asked.other, again, boxes, fills=fills), asked.k, dim=3)
+    new = [fills[place] for place in unseen(fills)]
+    for place, method in enumerate(asked.methods):
+        regions, beside = answers[place]
+        figures = judge(regions, question, truth, after=masked[place], fills=fills) | beside
+        if asked.curves:
+            figures |= curve_points(asked.classifier, question, regions.boxes, fills=new)
+        if again is not None:
+            figures |= transferred(regions, question, masked[place], again, there[place], fills=fills)
+        yield method, regions, masked[place], figures
 
 
-def _identity(methods: Sequence[Method | TruthMethod], classifier: VideoClassifier, source: Source) -> dict[str, Any]:
+def _answer(
+    asked: _Protocol, method: Method | TruthMethod, question: Question, truth: Truth
+) -> tuple[Regions, dict[str, torch.Tensor]]:
+    """Ask a method, count what it asks of the classifier, and hold its answer to the rules.
+
+    Only baselines that are made of the truth see it, and theirs alone may be of any area. Returns also what is kept
+    beside the figures, (B, N, k): the cost of a question, words said, tubes shrunk.
+    """
+    with counted(asked.classifier) as runs:
+        if isinstance(method, TruthMethod):
+            regions, area = method.with_truth(question, truth, asked.k), None
+        else:
+            regions, area = method(question, asked.k), asked.area
+    regions = checked_regions(regions, question, asked.k, name=method.name, words=truth.table.shape[1])
+    regions, large = limited(regions, question, area)
+    cost = torch.full(large.shape, runs.clips / question.negative.numel(), dtype=torch.float64)
+    return regions, {COST: cost, WORDED: regions.attribute_ids >= 0, SHRUNK: large}
+
+
+def _again(other: VideoClassifier, question: Question) -> Question:
+    """Ask another network about the same clips and the same A and B."""
+    with torch.no_grad(), evaluating(other):
+        return replace(question, features=other.features(other.check_clips(question.clips)))
+
+
+def _identity(asked: _Protocol, source: Source) -> dict[str, Any]:
     """Return what must be equal, beside the settings, for an evaluation to go on; as JSON gives it back."""
     return {
         "data's fingerprint": fingerprint(source),
-        "classifier": method_fingerprint(classifier),
-        "methods": {method.name: method_fingerprint(method) for method in methods},
-        "device": classifier.device.type,
+        "classifier": method_fingerprint(asked.classifier),
+        "methods": {method.name: method_fingerprint(method) for method in asked.methods},
+        "device": asked.classifier.device.type,
         "versions": versions(),
+        "other network": None if asked.other is None else method_fingerprint(asked.other),
     }
 
 
-def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source) -> list[str]:
+def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source, fills: Sequence[str]) -> list[str]:
     likes = {method.name: getattr(getattr(method, "like", None), "name", None) for method in methods}
     right, known = torch.cat(found.clips).bool().unbind(1)
-    return notes_on(
+    notes = notes_on(
         {name: without_words(tally.whole()) for name, tally in found.tallies.items()},
         {name: like for name, like in likes.items() if like is not None},
         words=len(source.attribute_names),
         boxes=bool(known.any()),
         right=bool((right & known).any()),
     )
+    if all(fill in SELECTING_FILLS for fill in fills):
+        notes.append("Tubes were judged by fills that tubes are chosen with: figures of verified ones are flattered.")
+    return notes
 
 
 def _results(
     found: State, classifier: VideoClassifier, origin: Mapping[str, Any], *, seed: int, clips: bool
 ) -> Results:
     """Sum up what was found; a method that answered nothing has no figures."""
-    summaries = {}
+    heard, summaries = {}, {}
     for name, tally in found.tallies.items():
         figures = without_words(tally.whole())
         if figures["answered"].any():
-            del figures[WORDED]
+            del figures[WORDED], figures[SHRUNK]
             kept = tally.records if clips else None
-            summaries[name] = summarise(figures, frames=classifier.frames, seed=seed, clips=kept)
+            heard[name], summaries[name] = figures, summarise(figures, frames=classifier.frames, seed=seed, clips=kept)
     right = torch.cat(found.clips)[:, :1]
     accuracy = means_with_intervals({"accuracy": right}, seed=seed)["accuracy"]
     told = ClassifierResults(accuracy, len(classifier.classes), classifier.architecture, classifier.settings)
-    return Results(told, summaries, origin)
+    return Results(told, summaries, origin, compare(heard, seed=seed))
 
 
 def _check(
@@ -175,6 +238,17 @@ def _check(
         check_choice(fill, "fills", FILLS)
 
 
+def _check_options(classifier: VideoClassifier, area: float | None, other: VideoClassifier | None) -> None:
+    if area is not None and not 0 < check_finite(area, "area") <= 1:
+        raise fail("area", "a share of the clip above 0, at most 1", area)
+    if other is None:
+        return
+    for what in ("classes", "frames", "size"):
+        own, its = getattr(classifier, what), getattr(other, what)
+        if own != its:
+            raise fail("judge_with", f"a network of the same {what}, {own}", its)
+
+
 def truth_of(source: Source, batch: ClipBatch) -> Truth:
     """Lay out what a source says about a batch of its clips."""
     tracks = boxes_of(batch)
@@ -182,11 +256,6 @@ def truth_of(source: Source, batch: ClipBatch) -> Truth:
     boxes, known = annotated_boxes(tracks, source.attribute_names, frames=frames)
     actors, _ = annotated_boxes(tracks, (ACTOR,), frames=frames)
     return Truth(batch.labels, source.table.to(device), boxes.to(device), known.to(device), actors[:, 0].to(device))
-
-
-def _answer(method: Method | TruthMethod, question: Question, truth: Truth, k: int) -> Regions:
-    """Only baselines that are made of the truth see it."""
-    return method.with_truth(question, truth, k) if isinstance(method, TruthMethod) else method(question, k)
 
 
 def _described(source: Source) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from whytube.evaluation.curves import under, whole_curves, without_points
 from whytube.evaluation.results import Figure, MethodResults
 
 if TYPE_CHECKING:
@@ -28,20 +29,24 @@ def summarise(
 
     The main figures are those of the best region. The curves are the accuracies averaged over the n most probable
     negatives, n = 1 ... N (Fig. 5 of the paper). The ranks are the headline of each of the k regions alone, as the
-    paper evaluates them.
+    paper evaluates them. Insertion and deletion, where they were measured, are curves over the regions shown or masked,
+    and as figures the areas under these.
 
     frames: T of a clip. clips: records to keep.
     """
+    along, figures = whole_curves(figures), without_points(figures)
     best = {path: values[:, :, 0] for path, values in figures.items()}
     headlines = {path: values for path, values in figures.items() if path.split(".")[0] in HEADLINES}
     lengths = (best["tube_frames"].nan_to_num(0) * frames).round().long().flatten()
+    areas = {path: under(values) for path, values in along.items()}
     return MethodResults(
-        means_with_intervals(best, seed=seed),
+        means_with_intervals(best | areas, seed=seed),
         {
             path.replace("negative_class_accuracy", "curve"): _curve(values, seed=seed)
             for path, values in best.items()
             if "negative_class_accuracy." in path and not path.startswith("fills.")
-        },
+        }
+        | {path.replace(".", ".curve."): _points(values, seed=seed) for path, values in along.items()},
         [
             means_with_intervals({path: values[:, :, rank] for path, values in headlines.items()}, seed=seed)
             for rank in range(figures["answered"].shape[2])
@@ -87,3 +92,8 @@ def _curve(accuracies: torch.Tensor, *, seed: int) -> list[Figure]:
     """Accuracies (M, N) over the n most probable negatives, n = 1 ... N."""
     growing = {str(n): accuracies[:, :n] for n in range(1, accuracies.shape[1] + 1)}
     return list(means_with_intervals(growing, seed=seed).values())
+
+
+def _points(values: torch.Tensor, *, seed: int) -> list[Figure]:
+    """Means of values (M, N, P) at each of P points."""
+    return list(means_with_intervals({str(p): values[..., p] for p in range(values.shape[-1])}, seed=seed).values())

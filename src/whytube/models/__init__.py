@@ -12,6 +12,7 @@ explainer.safetensors.
 from whytube.models.files import (
     Card,
     fingerprint,
+    forget_weights,
     load_backbone,
     load_classifier,
     load_explainer,
@@ -31,6 +32,7 @@ __all__ = [
     "build_classifier",
     "find_device",
     "fingerprint",
+    "forget_weights",
     "known_settings",
     "list_models",
     "load_backbone",

@@ -322,6 +322,16 @@ def construct(architecture: str, classes: Sequence[str], *, settings: dict[str, 
         return ARCHITECTURES[architecture](classes, **settings)
 
 
+def forget_weights(classifier: VideoClassifier, *, seed: int = 0) -> None:
+    """Give a classifier the weights of a new one of its architecture, in place: a control that has learned nothing."""
+    if classifier.architecture not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ModelError(f"cannot make the weights of {classifier.title} random: only those of {known} can be")
+    fresh = construct(classifier.architecture, classifier.classes, settings=classifier.settings, seed=seed)
+    folded = classifier.state_dict().keys() != fresh.state_dict().keys()  # as `load_saved` has them
+    classifier.load_state_dict((fresh.for_inference() if folded else fresh).state_dict())
+
+
 def settings_of(architecture: str) -> list[str]:
     """Return the names of the settings of an architecture."""
     return [name for name in signature(ARCHITECTURES[architecture]).parameters if name != "classes"]

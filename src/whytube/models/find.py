@@ -7,9 +7,10 @@ import inspect
 import os
 import sys
 import traceback
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -21,6 +22,7 @@ from whytube.models.files import find_weights, load_saved, nearest, read_card, s
 from whytube.search.regions import RegionSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
 Model: TypeAlias = Explainer | RegionSearch
@@ -102,18 +104,40 @@ def list_models() -> list[Listed]:
 
 def _run_own_file(text: str) -> Model | VideoClassifier:
     """Run the file of FILE.py:NAME and take its NAME; a function is called."""
+    path, name, made = own_object(text, _givers)
+    with own_code(path):
+        if not isinstance(made, Model | VideoClassifier) and callable(made):
+            made = made()
+    if not isinstance(made, Model | VideoClassifier):
+        expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
+        raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
+    return made
+
+
+def own_object(text: str, names: Callable[[ModuleType], list[str]]) -> tuple[Path, str, Any]:
+    """Run the file of FILE.py:NAME: its path, the name, and what stands under it.
+
+    names: lists the names in the file's module that could be meant, for an error to suggest.
+    """
     file, _, name = text.rpartition(":")
     path = Path(file)
+    if not file.endswith(".py"):
+        raise ModelError(f"cannot use {text}: expected FILE.py:NAME")
     if not path.is_file():
         raise ModelError(f"cannot read {path}: there is no such file{nearest(path)}")
     sys.path.insert(0, str(path.resolve().parent))  # its neighbours, as when Python runs it
-    try:
+    with own_code(path):
         module = _imported(path)
         if not hasattr(module, name):
-            raise unknown_name("name in " + path.name, name, _givers(module))
-        made = getattr(module, name)
-        if not isinstance(made, Model | VideoClassifier) and callable(made):
-            made = made()
+            raise unknown_name("name in " + path.name, name, names(module))
+        return path, name, getattr(module, name)
+
+
+@contextmanager
+def own_code(path: Path) -> Iterator[None]:
+    """Turn what the code of a file of the user's own raises in a block into an error that names file and line."""
+    try:
+        yield
     except WhytubeError:
         raise
     except Exception as error:
@@ -122,10 +146,6 @@ def _run_own_file(text: str) -> Model | VideoClassifier:
         if not isinstance(error, SyntaxError):  # which names its own line
             told += f" (line {line.lineno} of {Path(line.filename).name})"
         raise ModelError(f"{path} failed with {told}") from error
-    if not isinstance(made, Model | VideoClassifier):
-        expected = "a VideoClassifier (see whytube.wrap) or an Explainer"
-        raise ModelError(f"{name} in {path} must give {expected}, got {type(made).__name__}")
-    return made
 
 
 def _givers(module: ModuleType) -> list[str]:

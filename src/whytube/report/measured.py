@@ -47,6 +47,7 @@ COLUMNS = (
     ),
     Column("tube_area", "area", "share of the clip that a tube covers", more_is_better=False),
     Column("tube_frames", "frames", "share of the clip's frames that a tube spans", more_is_better=False),
+    Column("masked_clips", "runs", "clips that the classifier was run on to find a tube", more_is_better=False),
 )
 
 

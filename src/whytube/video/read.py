@@ -138,6 +138,11 @@ def stands_in() -> bool:
     return importlib.util.find_spec("av") is None and opencv.is_installed()
 
 
+def reader() -> str:
+    """Name the library that reads video files here: their pixels differ a little."""
+    return "OpenCV" if stands_in() else "PyAV"
+
+
 def check_path(path: str | os.PathLike[str]) -> Path:
     """Require a file or a folder, which is there; anything else, as a pipe, might be waited for without end."""
     place, expected = Path(path), "expected a video file, a folder of frames or a .seq file"

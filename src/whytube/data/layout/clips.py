@@ -16,7 +16,7 @@ import torch
 from whytube import checks
 from whytube.data.source import PlainBatch
 from whytube.errors import VideoError
-from whytube.video import read_clip
+from whytube.video import read_clip, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,6 +99,11 @@ class FolderSource:
         """Every video with its split, class and attributes, for the fingerprint."""
         rows = [(item.name, item.split, item.label, item.attributes.int().tolist()) for item in self.dataset.videos]
         return json.dumps(rows)
+
+    @property
+    def reader(self) -> str:
+        """Name the library that reads the videos, for the provenance of results."""
+        return reader()
 
     def count(self, split: str) -> int:
         """Return how many clips a split has."""

@@ -17,6 +17,8 @@ from whytube.evaluation.methods.controls import (
     ShuffledAttributes,
 )
 from whytube.evaluation.methods.maps import AREA, TUBES, MapMaker, MapMethod, VerifiedMap
+from whytube.evaluation.methods.own import load_method
+from whytube.evaluation.methods.shuffled_scores import ShuffledScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,8 +44,10 @@ __all__ = [
     "RandomVerified",
     "Remembered",
     "ShuffledAttributes",
+    "ShuffledScores",
     "TrueBox",
     "VerifiedMap",
+    "load_method",
     "make_methods",
 ]
 
@@ -97,6 +101,7 @@ CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, Chosen], Method]]
     "shuffled-attributes": lambda like, _, source, chosen: ShuffledAttributes(
         like, len(source.attribute_names), seed=chosen.seed
     ),
+    "shuffled-scores": lambda like, classifier, _, chosen: ShuffledScores(like, classifier, seed=chosen.seed),
 }
 """What remains of a method once its tube or word is left to chance, by name; first the method that is controlled."""
 

@@ -36,10 +36,20 @@ class Remembered:
         self.last: tuple[Question, int, Regions] | None = None
 
     def __call__(self, question: Question, k: int) -> Regions:
-        """Answer as the method does."""
-        if self.last is None or self.last[0] is not question or self.last[1] != k:
+        """Answer as the method does; fewer regions than it was asked for are the best of those."""
+        if self.last is None or self.last[0] is not question or self.last[1] < k:
             self.last = question, k, self.method(question, k)
-        return self.last[2]
+        found = self.last[2]
+        if self.last[1] == k:
+            return found
+        ids, scores, fits = found.attribute_ids[:, :, :k], found.scores[:, :, :k], found.fits
+        return replace(
+            found,
+            boxes=found.boxes[:, :, :k],
+            attribute_ids=ids,
+            scores=scores,
+            fits=None if fits is None else fits[:, :, :k],
+        )
 
 
 @dataclass(frozen=True, eq=False)
