@@ -18,6 +18,7 @@ from whytube.checks import check_choice, check_int, fail
 from whytube.errors import ArgumentError
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.models import load_model
+from whytube.search.anytime import AREA, Effort, find_effort
 from whytube.search.grad_cam import contrastive_maps
 from whytube.search.masked import masked_logits
 from whytube.search.verify import ask
@@ -47,6 +48,8 @@ def explain(
     k: int = 2,
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
+    effort: str | int = "normal",
+    area: float = AREA,
     salvage: bool = False,
     max_pixels: int = MAX_PIXELS,
     fps: float | None = None,
@@ -67,6 +70,8 @@ def explain(
         k: how many reasons at most.
         fills: what masked regions are filled with: "mean", "blur", "freeze", "zero".
         sampling: how frames are taken from a file, see `read_clip`.
+        effort: how many tubes are tried: "quick", "normal", "thorough", or their number.
+        area: largest volume of a tube, as a fraction of the clip's.
         salvage: use what decodes of a damaged file.
         max_pixels: refuse a video whose frames have more pixels, see `read_clip`.
         fps: rate of an array's frames; without it there are no times.
@@ -76,7 +81,8 @@ def explain(
     'classified as twist, not waltz, because of "swaying"'
     """
     reading = _Reading(sampling, salvage, max_pixels, fps, size)
-    return _explanations(video, model, why, [why_not], k=k, fills=fills, reading=reading)[0]
+    how = Effort(tubes=find_effort(effort), area=area)
+    return _explanations(video, model, why, [why_not], k=k, fills=fills, effort=how, reading=reading)[0]
 
 
 def explain_all(
@@ -87,6 +93,8 @@ def explain_all(
     k: int = 2,
     fills: Sequence[str] = ("mean", "blur", "freeze"),
     sampling: str = "uniform",
+    effort: str | int = "quick",
+    area: float = AREA,
     salvage: bool = False,
     max_pixels: int = MAX_PIXELS,
     fps: float | None = None,
@@ -94,10 +102,12 @@ def explain_all(
 ) -> tuple[Explanation, ...]:
     """Explain why a video was classified as A, not as each of the other classes, the most probable first.
 
-    As `explain` does for one, with the same arguments; the video is read and classified once for all.
+    As `explain` does for one, with the same arguments; the video is read and classified once for all. Every question is
+    searched for itself, hence with less effort by default.
     """
     reading = _Reading(sampling, salvage, max_pixels, fps, size)
-    return _explanations(video, model, why, None, k=k, fills=fills, reading=reading)
+    how = Effort(tubes=find_effort(effort), area=area)
+    return _explanations(video, model, why, None, k=k, fills=fills, effort=how, reading=reading)
 
 
 def classify(
@@ -200,6 +210,7 @@ def _explanations(
     *,
     k: int,
     fills: Sequence[str],
+    effort: Effort,
     reading: _Reading,
 ) -> tuple[Explanation, ...]:
     """Explain against the one class in `why_not` (None: the most probable), or against every other."""
@@ -212,7 +223,7 @@ def _explanations(
     def done(stage: str) -> None:
         seconds[stage] = round(time.perf_counter() - started - sum(seconds.values()), 4)
 
-    explainer = load_model(model)
+    explainer = load_model(model).with_effort(effort)
     classifier = explainer.classifier
     done("load model")
     clip = reading.clip(video, classifier)

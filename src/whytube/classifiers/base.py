@@ -80,13 +80,17 @@ class VideoClassifier(nn.Module, ABC):
         """Class scores before the softmax: (B, 3, T, H, W) -> (B, C)."""
         return self.features(clips).logits
 
-    def front(self, clips: torch.Tensor, cut: str) -> torch.Tensor:
+    def front(self, clips: torch.Tensor, cut: str) -> torch.Tensor:  # noqa: ARG002 (for subclasses that have cuts)
         """Run on clips (B, 3, T, H, W) up to a stage of `cuts`: its output, (B, d, t, h, w)."""
         raise ArgumentError(f"{self.architecture} cannot be run in parts")
 
-    def back(self, x: torch.Tensor, cut: str) -> torch.Tensor:
+    def back(self, x: torch.Tensor, cut: str) -> torch.Tensor:  # noqa: ARG002
         """Run what follows a stage of `cuts` on its output (B, d, t, h, w): logits (B, C)."""
         raise ArgumentError(f"{self.architecture} cannot be run in parts")
+
+    def finish(self, x: torch.Tensor) -> torch.Tensor:
+        """Run what follows `block_cut`, once a clip was run up to it block by block: (B, d, t, h, w) -> (B, C)."""
+        return self.back(x, self.block_cut)
 
     def steps(self) -> list[Step]:
         """List what is done with clips up to `block_cut`, in steps that can be run on blocks of their inputs."""

@@ -58,9 +58,13 @@ def evaluate(
             "all-peers: every peer, one shot and verified."
         ),
     ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
+    effort: Annotated[
+        str, typer.Option(metavar="EFFORT", help="Tubes that ours tries: quick, normal, thorough, or their number.")
+    ] = "normal",
     tubes: Annotated[
-        int, typer.Option(help="Tubes that verified peers and random-verified try for a clip and negative class.")
-    ] = 16,
+        int | None,
+        typer.Option(help="Tubes that verified peers and random-verified try; by default as many as cost the same."),
+    ] = None,
     own_methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,6 +117,9 @@ def evaluate(
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explaining import model_hash
     from whytube.models import find_device, forget_weights, load_explainer, load_model
+    from whytube.search.anytime import Effort, find_effort
+    from whytube.search.response import untrained_response
+    from whytube.search.verify import SELECTING_FILLS
 
     check_int(count, "count", 0)
     check_int(k, "k", 1)
@@ -128,11 +135,15 @@ def evaluate(
     if random_weights:
         forget_weights(classifier, seed=seed)
     other_model = None if judge_with is None else load_model(judge_with, device=where).classifier
+    explainer = explainer.with_effort(Effort(tubes=find_effort(effort), area=area, seed=seed))
+    response = explainer.response or untrained_response(classifier)
+    cost = explainer.effort.masked_clips(response) if explainer.verifies else 2.0 * explainer.effort.tubes
+    tubes = tubes or round(cost / len(SELECTING_FILLS))
     own = Remembered(explainer)
     methods: list[Any] = [own]
     for text in other or []:
         name, equals, path = text.rpartition("=")
-        further = load_explainer(path, classifier).to(where)
+        further = load_explainer(path, classifier).to(where).with_effort(explainer.effort)
         methods.append(Called(further, name) if equals else further)
     names, table = source.attribute_names, source.table
     for text in own_methods or []:

@@ -48,6 +48,14 @@ def explain(
         bool, typer.Option("--all", help="Ask about every other class as B, the likeliest first.")
     ] = False,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many reasons at most.")] = 2,
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EFFORT",
+            help="How many tubes are tried: quick, normal, thorough, or their number; normal, with --all quick.",
+        ),
+    ] = None,
+    area: Annotated[float, typer.Option(help="Largest volume of a tube, as a fraction of the clip's.")] = 0.1,
     as_json: Json = False,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the explanation (.json).")] = None,
     overlay: Annotated[
@@ -104,11 +112,14 @@ def explain(
     _keep_freed_memory()
     explainer = load_model(model, device=device)
     loaded = time.perf_counter()
-    how: dict[str, Any] = {"k": k, "salvage": salvage, "max_pixels": max_pixels}
+    tried = effort or ("quick" if every else "normal")
+    how: dict[str, Any] = {"k": k, "effort": tried, "area": area, "salvage": salvage, "max_pixels": max_pixels}
     if several:
         from whytube.cli.many import Asked, explain_many, find_videos
         from whytube.explaining import model_hash
+        from whytube.search.anytime import Effort, find_effort
 
+        settings = explainer.with_effort(Effort(tubes=find_effort(tried), area=area)).settings
         names = explainer.classifier.classes
         a, b = (None if name is None else names[explainer.classifier.class_index(name)] for name in (why, why_not))
         explain_many(
@@ -117,7 +128,7 @@ def explain(
             lambda video, explanation, path: _draw_beside(
                 video, explanation, path, explainer, overlay, sheet, style=style, overwrite=overwrite
             ),
-            Asked(a, b, {**explainer.settings, "k": k}, model_hash(explainer.classifier)),
+            Asked(a, b, {**settings, "k": k}, model_hash(explainer.classifier)),
             out=out,
             overwrite=overwrite,
             as_json=as_json,

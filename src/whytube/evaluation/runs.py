@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from whytube.classifiers.base import Features
+from whytube.search.response import back_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from whytube.classifiers.base import VideoClassifier
 
-WATCHED = ("forward", "features", "front", "back")
+WATCHED = ("forward", "features", "front", "back", "finish")
 """Methods of a VideoClassifier that run it, or a part of it, on a batch."""
 WITH_GRADIENT, BACKWARD = 3, 2
 """Runs that a run with gradients on counts as, its backward run included, and each further backward run through it."""
@@ -30,14 +31,16 @@ WITH_GRADIENT, BACKWARD = 3, 2
 class Runs:
     """How many clips a classifier was run on; whole runs, first parts and second parts of runs apart."""
 
+    share: float = 1.0
+    """Of a run that a second part is, in multiply-adds."""
     whole: int = 0
     front: int = 0
     back: int = 0
 
     @property
-    def clips(self) -> int:
-        """All of them; a first part with its second part is one run."""
-        return self.whole + max(self.front, self.back)
+    def clips(self) -> float:
+        """All of them; a part of a run counts by its share."""
+        return self.whole + (1 - self.share) * self.front + self.share * self.back
 
 
 @contextmanager
@@ -47,7 +50,8 @@ def counted(classifier: VideoClassifier) -> Iterator[Runs]:
     A run with gradients on counts as three, since a backward run costs about two; every further backward run through
     the same logits counts as two more.
     """
-    runs = Runs()
+    cut = classifier.response_cut
+    runs = Runs() if cut is None else Runs(back_share(classifier, cut))
 
     def see(name: str, given: torch.Tensor, result: Any) -> Any:
         kind = name if name in ("front", "back") else "whole"

@@ -171,6 +171,8 @@ def _answer(
     regions = checked_regions(regions, question, asked.k, name=method.name, words=truth.table.shape[1])
     regions, large = limited(regions, question, area)
     cost = torch.full(large.shape, runs.clips / question.negative.numel(), dtype=torch.float64)
+    if regions.masked_clips is not None:  # of a question alone, where the same runs served several
+        cost = torch.maximum(cost, regions.masked_clips[..., None].double().cpu())
     return regions, {COST: cost, WORDED: regions.attribute_ids >= 0, SHRUNK: large}
 
 

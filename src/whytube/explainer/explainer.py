@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,18 +10,25 @@ import torch
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
 from whytube.explainer.places import find_places
-from whytube.search.verify import VERIFIED_SCORE, best_regions, listed, suited_attributes, top_regions
+from whytube.search.anytime import FIT_WEIGHT, Effort, search
+from whytube.search.grad_cam import map_tubes
+from whytube.search.regions import Predicted, RegionSearch, predictor_of
+from whytube.search.response import untrained_response
+from whytube.search.verify import VERIFIED_SCORE, listed, suited_attributes, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from whytube.classifiers.base import VideoClassifier
     from whytube.explainer.fit import FitCurve
     from whytube.explainer.places import Places
     from whytube.explainer.scores import Scores
+    from whytube.search.response import Response
     from whytube.search.verify import Question, Regions
 
-NEARLY = 0.5
-"""Fraction of its attribute's best score that a tube must reach; chosen of 0, .5, .7, .85 on 72 val clips."""
+FORMS = 2
+"""Forms in which an attribute proposes its best tube."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +74,7 @@ class Explainer:
     table: (C, S) bool, which class has which attribute. objective: the name of what `scores` was trained for, which
     also decides how a question is answered: those that `verify` compare their candidates with the classifier.
     fit: how well words are known to be where they say; None where there were too few boxes to tell.
+    response: predicts what masking does; None for one that was not trained. effort: of those that verify.
     """
 
     classifier: VideoClassifier
@@ -75,6 +83,8 @@ class Explainer:
     table: torch.Tensor
     objective: str
     fit: FitCurve | None = None
+    response: Response | None = None
+    effort: Effort = field(default_factory=Effort)
 
     def __post_init__(self) -> None:
         expected = (len(self.classes), len(self.attribute_names))
@@ -90,9 +100,12 @@ class Explainer:
         return self.objective
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str | int | float]:
         """What an explanation says about how it was made: the objective, and what the scores of its reasons are."""
-        return {"objective": self.objective, "score": VERIFIED_SCORE if self.verifies else "tube score"}
+        if not self.verifies:
+            return {"objective": self.objective, "score": "tube score"}
+        how = {"effort": self.effort.tubes, "area": self.effort.area}
+        return {"objective": self.objective, "score": VERIFIED_SCORE, **how}
 
     @property
     def verifies(self) -> bool:
@@ -108,7 +121,24 @@ class Explainer:
         """Move classifier and scores; returns itself."""
         self.classifier.to(device)
         self.scores.to(device)
+        if self.response is not None:
+            self.response.to(device)
         return self
+
+    def with_effort(self, effort: Effort) -> Explainer:
+        """Return the same with another effort."""
+        return replace(self, effort=effort)
+
+    def regions(self, effort: Effort | None = None) -> RegionSearch:
+        """Return what explains the same classifier without words."""
+        return RegionSearch(self.classifier, effort or self.effort, self.response)
+
+    def predicted(self) -> Predicted:
+        """Return what explains the same classifier by prediction alone, without words."""
+        response = self.response or untrained_response(self.classifier)
+        if response is None:
+            raise fail("predicted", "a network that can be run in parts", self.classifier.architecture)
+        return Predicted(self.classifier, response, self.effort)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -119,7 +149,35 @@ class Explainer:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
         check_int(k, "k", 1)
-        return self._verified(question, k) if self.verifies else self._ranked(question, k)
+        if not self.verifies:
+            return self._ranked(question, k)
+        *_, last = self.rounds(question, k)
+        return last
+
+    @torch.no_grad()
+    def rounds(self, question: Question, k: int, *, weight: float = FIT_WEIGHT) -> Iterator[Regions]:
+        """Yield the answer after every round of the search; weight: of a word's fit."""
+        places = self.places(question)
+        suited = self._suited(places, question)
+        given = [self._word_tubes(places, suited, question), map_tubes(self.classifier, question)]
+        predictor = predictor_of(self.classifier, question, self.response)
+        ids = torch.where(suited, places.attribute_ids[:, None], -1)
+
+        def words(boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.where(suited[:, :, None], places.fits_or_raw(boxes), 0), ids
+
+        found = search(
+            self.classifier,
+            question,
+            k,
+            self.effort,
+            given=given,
+            predictor=predictor,
+            words=words,
+            weight=weight,
+        )
+        for regions in found:
+            yield self.spoken(places, regions)
 
     def places(self, question: Question) -> Places:
         """Where the attributes of A are in each clip of a question; the attributes of class A, listed, are its s."""
@@ -166,26 +224,21 @@ class Explainer:
         boxes = self.scores.forms.boxes(torch.cat([path.cells for path in paths]))
         return top_regions(boxes, every[None].expand(value.shape), value, k)
 
-    def _verified(self, question: Question, k: int) -> Regions:
-        """Candidates from the layer, ranked by what the classifier says once they are masked.
-
-        Each suited attribute proposes its best tube in every form, if the tube scores at least NEARLY of the best: the
-        classifier then has a choice, and all of it is where the attribute is.
-        """
-        places = self.places(question)
-        ids = places.attribute_ids  # (B, s)
-        suited = suited_attributes(self.table, question)  # (B, N, S)
+    def _suited(self, places: Places, question: Question) -> torch.Tensor:
+        """Which of the listed attributes can answer each negative: (B, N, s) bool."""
+        suited, ids = suited_attributes(self.table, question), places.attribute_ids
         each = ids.clamp_min(0)[:, None].expand(-1, suited.shape[1], -1)
-        fits = suited.gather(2, each) & (ids >= 0)[:, None]  # (B, N, s)
+        return suited.gather(2, each) & (ids >= 0)[:, None]
+
+    def _word_tubes(
+        self, places: Places, suited: torch.Tensor, question: Question
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Best tubes of every suited attribute, in its FORMS best forms: boxes (B, N, M, T, 4), which there are."""
         path = max_subpath(self.word_volumes(places, question).unsqueeze(3))  # a form at a time
-        cells = path.cells.clone()  # (B, s, K, T, 3)
+        cells = path.cells.clone()  # (B, s, K, t, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
-        top = path.value.amax(2, keepdim=True)
-        likely = torch.where(top > 0, path.value >= NEARLY * top, path.value == top)  # (B, s, K)
-        negatives = question.negative.shape[1]
-        boxes = self.scores.forms.boxes(cells)[:, None].expand(-1, negatives, -1, -1, -1, -1)
-        exists = fits[..., None] & likely[:, None]
-        every = ids[:, None].expand(fits.shape)
-        found = best_regions(self.classifier, question, boxes, exists, k, attribute_ids=every)
-        return found if self.fit is None else self.spoken(places, found)
+        best = path.value.topk(min(FORMS, cells.shape[2]), 2).indices
+        boxes = self.scores.forms.boxes(cells.gather(2, best[..., None, None].expand(*best.shape, *cells.shape[-2:])))
+        each = boxes.flatten(1, 2)[:, None].expand(-1, suited.shape[1], -1, -1, -1)
+        return each, suited.repeat_interleave(best.shape[2], 2)

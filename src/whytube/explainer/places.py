@@ -97,6 +97,14 @@ class Places:
         told = torch.where(self.known[..., None], chances, torch.nan)
         return told.transpose(1, 2).unflatten(1, boxes.shape[1:3])
 
+    def fits_or_raw(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Fits of tubes (B, N, M, T, 4), or raw fits of attributes that have none, to compare tubes: (B, N, M, s)."""
+        fits = self.fits(boxes)
+        if not fits.isnan().any():
+            return fits
+        raw = self.raw_fit(boxes.flatten(1, 2)).transpose(1, 2).unflatten(1, boxes.shape[1:3])
+        return torch.where(fits.isnan(), raw, fits)
+
     def fit_of(self, boxes: torch.Tensor, attribute_ids: torch.Tensor) -> torch.Tensor:
         """Chance that one attribute per tube is right: (B, N, M, T, 4) and (B, N, M) -> (B, N, M), NaN for none."""
         fits = self.fits(boxes)

@@ -193,7 +193,7 @@ class Scores(nn.Module):
         """
         volumes = []
         for scale, h in enumerate(rows):
-            count, d, *grid = h.shape
+            count, _, *grid = h.shape
             taps = self.tap_weights("attribute", scale)[attribute_ids.clamp_min(0)]
             products = taps.flatten(1, 2) @ h.flatten(2)  # (R, s * 9, h * w)
             padded = torch.nn.functional.pad(products.view(count, -1, len(TAPS), *grid), (1, 1, 1, 1))

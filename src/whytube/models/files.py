@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import torch
 
-from whytube.checks import unknown_name
+from whytube.checks import check_int, check_probability, unknown_name
 from whytube.classifiers.c3d_resnet import C3DResNet
 from whytube.classifiers.i3d import I3D
 from whytube.documents import build
@@ -26,6 +26,7 @@ from whytube.explainer.explainer import OBJECTIVES, Explainer
 from whytube.explainer.fit import FitCurve  # noqa: TC001 (a card is built by its annotations)
 from whytube.explainer.scores import build_scores
 from whytube.models.stored import load_tensors, read_header, save_tensors
+from whytube.search.response import Response
 
 if TYPE_CHECKING:
     import os
@@ -81,6 +82,23 @@ class Card:
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
+RESPONSE = "response."
+"""What the names of a response's tensors begin with in an explainer's file."""
+
+
+@dataclass(frozen=True)
+class ResponseCard:
+    """How to build the response that an explainer's file holds beside its scores."""
+
+    cut: str
+    channels: int
+    cost: float
+
+    def __post_init__(self) -> None:
+        check_int(self.channels, "channels", 1)
+        check_probability(self.cost, "cost")
+
+
 @dataclass(frozen=True)
 class ExplainerCard:
     """What an explainer's file says beside its scores; `classifier` is the fingerprint of the one that it explains.
@@ -97,6 +115,7 @@ class ExplainerCard:
     metrics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     fit: FitCurve | None = None
+    response: ResponseCard | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -233,7 +252,11 @@ def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: U
         "fit": None if explainer.fit is None else asdict(explainer.fit),
         **_plain(told),
     }
-    return save_tensors(path, explainer.scores.state_dict(), header, kind="explainer")
+    tensors, response = explainer.scores.state_dict(), explainer.response
+    if response is not None:
+        header["response"] = asdict(ResponseCard(response.cut, response.channels, response.cost))
+        tensors |= {f"{RESPONSE}{name}": tensor for name, tensor in response.state_dict().items()}
+    return save_tensors(path, tensors, header, kind="explainer")
 
 
 def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) -> Explainer:
@@ -245,10 +268,17 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
     if told.classifier not in (None, fingerprint(classifier)):
         raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
     scores, wrong = build_scores(classifier, len(told.attributes)), "it does not fit the classifier's maps"
-    fill(scores, tensors, path, wrong)
+    fill(scores, {name: tensor for name, tensor in tensors.items() if not name.startswith(RESPONSE)}, path, wrong)
+    response = None
+    if told.response is not None:
+        if told.response.cut not in classifier.cuts:
+            raise ModelError(f"cannot use {path}: {wrong}. It was trained for the stage {told.response.cut!r}")
+        response = Response(told.response.cut, told.response.channels, told.response.cost)
+        own = {name.removeprefix(RESPONSE): tensor for name, tensor in tensors.items() if name.startswith(RESPONSE)}
+        fill(response, own, path, wrong)
     try:
         table = torch.tensor(told.table, dtype=torch.bool)
-        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective, told.fit)
+        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective, told.fit, response)
     except (RuntimeError, ValueError) as error:
         raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
 

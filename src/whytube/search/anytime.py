@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
 from whytube.checks import check_int, fail, unknown_name
 from whytube.search.masked import masked_logits
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whytube.classifiers.base import VideoClassifier
-    from whytube.search.response import Predictor
+    from whytube.search.response import Predictor, Response
     from whytube.search.verify import Question
 
 EFFORTS = {"quick": 6, "normal": 16, "thorough": 192}
@@ -37,6 +38,8 @@ AREA = 0.1
 """Largest volume of a tube, as a fraction of the clip's."""
 FIT_WEIGHT = 1.0
 """Weight of the logarithm of a word's fit beside the value of a tube; docs/results.md has the figures of others."""
+SILENT = 0.05
+"""A tube that no word fits better than this is as good as one that a word fits so well; it then has no word."""
 FIRST, ROUNDS = 3, 4
 """One tube of so many is tried in the first round; the rest in so many rounds, of LEAST tubes at least."""
 LEAST = 4
@@ -44,6 +47,8 @@ PREDICTED, MORE = 64, 8
 """Tubes that are predicted at least, and for every one that is tried."""
 PARENTS = 4
 """Best tubes whose changes are tried next."""
+UNTRIED = 512
+"""Tubes that are predicted at first where none will be tried."""
 CLIMBS = 2
 """How often the best predictions are changed and predicted again before the first round."""
 ANSWERS = 32
@@ -78,6 +83,16 @@ class Effort:
         step = max(LEAST, -(-left // ROUNDS))
         return [self.tubes - left, *(min(step, left - done) for done in range(0, left, step))]
 
+    def masked_clips(self, response: Response | None) -> float:
+        """Return the runs of the classifier that a question takes; a prediction counts by its share of a run."""
+        runs = float(len(SELECTING_FILLS) * self.tubes)
+        if response is None:
+            return runs
+        first, *later = self.rounds()
+        predicted = max(PREDICTED, MORE * first) + 8 * PARENTS * CLIMBS
+        predicted += sum(-(-MORE * count // PARENTS) * PARENTS for count in later)
+        return runs + response.cost * predicted
+
 
 def find_effort(effort: str | int) -> int:
     """Return the tubes that an effort stands for: one of EFFORTS, or their number."""
@@ -106,7 +121,8 @@ def search(
     it best, and its fit. weight: of the fit's logarithm in the ranking.
     """
     run = _Run(classifier, question, effort, predictor, words, weight)
-    pool = run.proposals(given)
+    tubes = effort.rounds()[0]
+    pool = run.proposals(given, max(PREDICTED, MORE * tubes) if predictor else tubes)
     for number, count in enumerate(effort.rounds()):
         if number:
             pool = run.changes(count)
@@ -114,12 +130,28 @@ def search(
         yield run.best(k)
 
 
+def predict(
+    classifier: VideoClassifier,
+    question: Question,
+    k: int,
+    effort: Effort,
+    predictor: Predictor,
+    *,
+    given: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
+) -> Regions:
+    """Return the k best regions by prediction alone: no tube is tried. given: as for `search`."""
+    run = _Run(classifier, question, effort, predictor, None, 0.0)
+    run.tried = run.proposals(given, UNTRIED, climbs=2 * CLIMBS)
+    cost = torch.full(run.shape, predictor.response.cost * run.predictions, device=question.clips.device)
+    return replace(run.best(k), masked_clips=cost)
+
+
 @dataclass(frozen=True, eq=False)
 class _Pool:
     """Tubes of Q questions, M each.
 
-    tracks: Q times M. boxes: (Q, M, T, 4). foretold: (Q, M) predicted values, 0 without a predictor. values: (Q, M), what
-    they are ranked by: estimates, or, of tubes that were tried, what was measured.
+    tracks: Q times M. boxes: (Q, M, T, 4). foretold: (Q, M) predicted values, 0 without a predictor. values: (Q, M),
+    what they are ranked by: estimates, or, of tubes that were tried, what was measured.
     """
 
     tracks: list[Tracks]
@@ -168,10 +200,10 @@ class _Run:
         for key, negatives in zip(clip_keys(self.question.clips), self.question.negative.tolist(), strict=True):
             self.chances += [np.random.default_rng([self.effort.seed, key, negative]) for negative in negatives]
 
-    def proposals(self, given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> _Pool:
-        """Collect what is given and random tubes; where they can be predicted, more of them, and climb."""
-        tubes = self.effort.rounds()[0]
-        count = max(PREDICTED, MORE * tubes) if self.predictor else tubes
+    def proposals(
+        self, given: Sequence[tuple[torch.Tensor, torch.Tensor]], count: int, *, climbs: int = CLIMBS
+    ) -> _Pool:
+        """Collect what is given and random tubes, `count` in all; where they can be predicted, climb."""
         sets: list[list[Tracks]] = [[] for _ in self.chances]
         for boxes, exists in given:
             for q, (some, there) in enumerate(zip(boxes.flatten(0, 1), exists.flatten(0, 1), strict=True)):
@@ -180,12 +212,12 @@ class _Run:
                     sets[q].append(tracks.within(self.effort.area))
         for parts, rng in zip(sets, self.chances, strict=True):
             have = sum(len(part) for part in parts)
-            room = count - have if self.predictor else max(count - have, tubes - tubes // 2)
-            parts.append(random_tracks(rng, max(room, 0), frames=self.frames, area=self.effort.area))
-        # All questions have equally many, the random ones in excess are left out.
+            room = max(count - have, count - count // 2)  # half of them at least are random
+            parts.append(random_tracks(rng, room, frames=self.frames, area=self.effort.area))
+        # All questions have equally many; random ones in excess are left out.
         least = min(sum(len(part) for part in parts) for parts in sets)
         pool = self._pool([joined(parts)[:least] for parts in sets])
-        for _ in range(CLIMBS if self.predictor else 0):
+        for _ in range(climbs if self.predictor else 0):
             pool = pool + self._changed(pool.leading(2 * PARENTS), 4)
         return pool
 
@@ -216,7 +248,7 @@ class _Run:
         assert self.tried is not None
         spent = len(SELECTING_FILLS) * self.tried.values.shape[1]
         if self.predictor:
-            spent += self.predictor.cost * self.predictions
+            spent += self.predictor.response.cost * self.predictions
         leading = self.tried.leading(ANSWERS)
         boxes, values = leading.boxes.unflatten(0, self.shape), leading.values.unflatten(0, self.shape)
         best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
@@ -225,6 +257,7 @@ class _Run:
     def _worded(self, boxes: torch.Tensor, values: torch.Tensor, k: int) -> Regions:
         assert self.words is not None
         fits, ids = self.words(boxes)
+        fits, ids = pad(fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
         plain = values - self.weight * _log(fits.amax(-1))
         return different(boxes, plain[..., None] + self.weight * _log(fits), k, fits=fits, ids=ids)
 
@@ -273,7 +306,7 @@ def different(
     """Keep the k best answers of which no two are the same region (see SAME) or have the same word.
 
     boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
-    (B, N, s), -1 for none. Where words run out, the rest are regions without one.
+    (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
     """
     shape = (*values.shape[:2], k)
     chosen = torch.zeros(*shape, *boxes.shape[-2:], device=boxes.device)
@@ -283,14 +316,14 @@ def different(
     for q, (b, n) in enumerate(np.ndindex(*shape[:2])):
         own = values[b, n].double().cpu().numpy().copy()
         if ids is not None:
-            own[:, ids[b, n].cpu().numpy() < 0] = -np.inf
+            own[:, :-1][:, ids[b, n, :-1].cpu().numpy() < 0] = -np.inf
         for r in range(k):
             place = np.unravel_index(int(own.argmax()), own.shape)
             if own[place] == -np.inf:
                 break
             m = int(place[0])
             chosen[b, n, r], scores[b, n, r] = boxes[b, n, m], float(own[place])
-            if ids is not None and fits is not None:
+            if ids is not None and fits is not None and place[1] < own.shape[1] - 1:
                 words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]
                 own[:, place[1]] = -np.inf
             own[same[q, m]] = -np.inf
@@ -312,10 +345,10 @@ def _apart(same: NDArray[np.bool_], count: int) -> list[int]:
 
 
 def _log(fits: torch.Tensor) -> torch.Tensor:
-    return fits.clamp_min(1e-3).log()
+    return fits.clamp_min(SILENT).log()
 
 
 def clip_keys(clips: torch.Tensor) -> list[int]:
-    """A number for each clip (B, 3, T, H, W), the same for the same clip in any batch."""
+    """Return a number for each clip (B, 3, T, H, W), the same for the same clip in any batch."""
     coarse = (clips[:, :, :, ::7, ::7] * 255).round().to(torch.uint8).cpu().numpy()
     return [zlib.crc32(clip.tobytes()) for clip in coarse]

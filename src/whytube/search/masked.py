@@ -99,18 +99,18 @@ def _in_blocks(network: VideoClassifier, eraser: Eraser, own: torch.Tensor, tube
 
 
 def _run_whole(network: VideoClassifier, clips: torch.Tensor) -> torch.Tensor:
-    return network(_fitting(clips, network))  # type: ignore[no-any-return]
+    return network(fitting(clips, network))  # type: ignore[no-any-return]
 
 
 def _run_block(
     network: VideoClassifier, clips: torch.Tensor, whose: int, erased: torch.Tensor, where: Block
 ) -> torch.Tensor:
     """Output of the network's block cut for one clip, of which a block (1, 3, t, h, w) was erased."""
-    return run_again(network.steps(), _kept_maps(network, clips, whose), _fitting(erased, network), where)
+    return run_again(network.steps(), _kept_maps(network, clips, whose), fitting(erased, network), where)
 
 
 def _run_rest(network: VideoClassifier, maps: Sequence[torch.Tensor]) -> torch.Tensor:
-    return network.back(torch.cat(list(maps)), network.block_cut)
+    return network.finish(torch.cat(list(maps)))
 
 
 def _kept_maps(network: VideoClassifier, clips: torch.Tensor, whose: int) -> list[torch.Tensor]:
@@ -118,7 +118,7 @@ def _kept_maps(network: VideoClassifier, clips: torch.Tensor, whose: int) -> lis
     key = (_weights(network), whose)
     found = _KEPT.get(clips)  # type: ignore[no-untyped-call]
     if found is None or found[0] != key:
-        found = _KEPT[clips] = (key, run_all(network.steps(), _fitting(clips[whose : whose + 1], network)))
+        found = _KEPT[clips] = (key, run_all(network.steps(), fitting(clips[whose : whose + 1], network)))
     maps: list[torch.Tensor] = found[1]
     return maps
 
@@ -158,7 +158,7 @@ def _weights(network: VideoClassifier) -> list[tuple[int, int]]:
     return [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
 
 
-def _fitting(clips: torch.Tensor, network: VideoClassifier) -> torch.Tensor:
+def fitting(clips: torch.Tensor, network: VideoClassifier) -> torch.Tensor:
     """Clips in the precision of the network's first layer, channels last; for wrapped networks as they are."""
     if not network.halvable:
         return clips

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-import torch
+from typing import TYPE_CHECKING, ClassVar
 
 from whytube.checks import check_int
-from whytube.search.anytime import Effort, search
+from whytube.search.anytime import Effort, predict, search
 from whytube.search.grad_cam import map_tubes
-from whytube.search.response import Predictor, Response, build_response
+from whytube.search.response import Predictor, untrained_response
 from whytube.search.verify import VERIFIED_SCORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import torch
+
     from whytube.classifiers.base import VideoClassifier
+    from whytube.search.response import Response
     from whytube.search.verify import Question, Regions
 
 
@@ -32,6 +33,7 @@ class RegionSearch:
     response: Response | None = None
     name: str = "ours-regions"
     attribute_names: tuple[str, ...] = ()
+    verifies: ClassVar[bool] = True
 
     @property
     def settings(self) -> dict[str, str | int | float]:
@@ -62,7 +64,28 @@ class RegionSearch:
     def rounds(self, question: Question, k: int) -> Iterator[Regions]:
         """Yield the answer after every round of the search."""
         check_int(k, "k", 1)
-        response = self.response or build_response(self.classifier)
-        predictor = None if response is None else Predictor(self.classifier, response, question.clips)
+        predictor = predictor_of(self.classifier, question, self.response)
         given = [map_tubes(self.classifier, question)]
         return search(self.classifier, question, k, self.effort, given=given, predictor=predictor)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Answers with the tubes that are predicted to be best, of which none is tried: one shot."""
+
+    classifier: VideoClassifier
+    response: Response
+    effort: Effort = field(default_factory=Effort)
+    name: str = "predicted"
+
+    def __call__(self, question: Question, k: int) -> Regions:
+        """Answer with k tubes; none has a word."""
+        predictor = Predictor(self.classifier, self.response, question.clips)
+        given = [map_tubes(self.classifier, question)]
+        return predict(self.classifier, question, k, self.effort, predictor, given=given)
+
+
+def predictor_of(classifier: VideoClassifier, question: Question, response: Response | None) -> Predictor | None:
+    """Return what predicts masked runs of a question's clips; untrained without a response, None where nothing can."""
+    found = response or untrained_response(classifier)
+    return None if found is None else Predictor(classifier, found, question.clips)

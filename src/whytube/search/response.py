@@ -12,12 +12,14 @@ that cells beside the tube change, too. A and B have one number per channel and 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from whytube.classifiers.base import evaluating
+from whytube.search.masked import fitting, search_copy
 from whytube.tubes import cell_coverage
 
 if TYPE_CHECKING:
@@ -28,14 +30,20 @@ TAPS = (3, 5, 5)
 """Reach of the filters in steps, rows and columns."""
 _CHUNK = {"cpu": 8, "cuda": 256}
 """Tubes predicted at a time."""
+_SHARES: WeakKeyDictionary[VideoClassifier, dict[str, float]] = WeakKeyDictionary()
+"""What `back_share` found."""
+_UNTRAINED: WeakKeyDictionary[VideoClassifier, Response | None] = WeakKeyDictionary()
 
 
 class Response(nn.Module):
-    """How the features of `channels` channels after the stage `cut` change under a tube."""
+    """How the features of `channels` channels after the stage `cut` change under a tube.
 
-    def __init__(self, cut: str, channels: int) -> None:
+    cost: share of a run of the network that one prediction takes, in multiply-adds.
+    """
+
+    def __init__(self, cut: str, channels: int, cost: float) -> None:
         super().__init__()
-        self.cut, self.channels = cut, channels
+        self.cut, self.channels, self.cost = cut, channels, cost
         self.filters = nn.Conv3d(1, FILTERS, TAPS, padding=[n // 2 for n in TAPS], bias=False)
         self.keep = nn.Parameter(torch.zeros(channels, FILTERS))
         self.put = nn.Parameter(torch.zeros(channels, FILTERS))
@@ -55,28 +63,36 @@ class Response(nn.Module):
 
 def build_response(classifier: VideoClassifier) -> Response | None:
     """Build an untrained response of a network; None for one that cannot be run in parts."""
-    if classifier.response_cut is None:
+    cut = classifier.response_cut
+    if cut is None:
         return None
     black = torch.zeros(1, 3, classifier.frames, *classifier.size, device=classifier.device)
     with torch.no_grad(), evaluating(classifier):
-        h = classifier.front(black, classifier.response_cut)
-        response = Response(classifier.response_cut, h.shape[1])
+        h = classifier.front(black, cut)
+        response = Response(cut, h.shape[1], back_share(classifier, cut))
         response.put[:, 0] = h.mean((0, 2, 3, 4)).cpu()
     return response.to(classifier.device)
 
 
-class Predictor:
-    """Predicts logits of masked clips; what a question needs is computed once.
+def untrained_response(classifier: VideoClassifier) -> Response | None:
+    """Return the untrained response of a network, built once."""
+    if classifier not in _UNTRAINED:
+        _UNTRAINED[classifier] = build_response(classifier)
+    return _UNTRAINED[classifier]
 
-    clips: (B, 3, T, H, W). cost: share of a run of the network that one prediction takes, in multiply-adds.
+
+class Predictor:
+    """Predicts logits of masked clips, in the precision of a search; what the clips need is computed once.
+
+    clips: (B, 3, T, H, W).
     """
 
     def __init__(self, classifier: VideoClassifier, response: Response, clips: torch.Tensor) -> None:
-        self.classifier, self.response = classifier, response
+        self.network, self.response = search_copy(classifier), response.to(clips.device)
         self.frame = (clips.shape[-2], clips.shape[-1])
-        with torch.no_grad(), evaluating(classifier):
-            self.h = classifier.front(clips, response.cut)
-        self.cost = back_share(classifier, response.cut)
+        with torch.no_grad(), evaluating(self.network):
+            parts = clips.split(_CHUNK["cpu" if clips.device.type == "cpu" else "cuda"] // 8)
+            self.h = torch.cat([self.network.front(fitting(part, self.network), response.cut) for part in parts])
 
     @torch.no_grad()
     def __call__(self, boxes: torch.Tensor) -> torch.Tensor:
@@ -84,20 +100,24 @@ class Predictor:
         chunk = _CHUNK["cpu" if boxes.device.type == "cpu" else "cuda"]
         owner = torch.arange(len(boxes), device=boxes.device).repeat_interleave(boxes.shape[1])
         found = []
-        with evaluating(self.classifier):
+        with evaluating(self.network):
             for whose, some in zip(owner.split(chunk), boxes.flatten(0, 1).split(chunk), strict=True):
                 h = self.h[whose]
                 covered = cell_coverage(some, (h.shape[2], h.shape[3], h.shape[4]), self.frame)
-                found.append(self.classifier.back(self.response(h, covered), self.response.cut).float())
+                changed = self.response(h.float(), covered).to(h.dtype)
+                found.append(self.network.back(changed, self.response.cut).float())
         return torch.cat(found).view(*boxes.shape[:2], -1)
 
 
 def back_share(classifier: VideoClassifier, cut: str) -> float:
-    """Share of a network's multiply-adds that come after a stage; measured by a run on an empty clip."""
+    """Share of a network's multiply-adds that come after a stage; measured by a run on a black clip."""
+    known = _SHARES.get(classifier, {})
+    if cut in known:
+        return known[cut]
     counts = [0, 0]
     part = 0
 
-    def count(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+    def count(module: nn.Module, _inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
         weight = module.weight
         assert isinstance(weight, torch.Tensor)
         counts[part] += output.numel() // output.shape[1] * weight.numel()
@@ -112,4 +132,5 @@ def back_share(classifier: VideoClassifier, cut: str) -> float:
     finally:
         for hook in hooks:
             hook.remove()
-    return counts[1] / max(1, sum(counts))
+    _SHARES[classifier] = known | {cut: counts[1] / max(1, sum(counts))}
+    return _SHARES[classifier][cut]

@@ -16,6 +16,7 @@ from whytube.training.calibration import calibrate
 from whytube.training.loop import Loop, claimed
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
+from whytube.training.response import fit_response
 
 if TYPE_CHECKING:
     import os
@@ -65,8 +66,12 @@ def fit_explainer(
     every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir) as folder:
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
-        scores = loop.scores.eval()
-        explainer = Explainer(classifier, scores, tuple(source.attribute_names), source.table, objective, loop.fit)
+        response = None
+        if loop.objective.verify:
+            given = {"folder": folder, "resume": resume}
+            response = fit_response(classifier, source, recipe, device=torch.device(device), **given)
+        names = tuple(source.attribute_names)
+        explainer = Explainer(classifier, loop.scores.eval(), names, source.table, objective, loop.fit, response)
         if folder is not None:
             metrics = {"loss": history.records[-1].loss}
             path = folder / "explainer.safetensors"

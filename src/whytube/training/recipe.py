@@ -37,6 +37,7 @@ class Recipe:
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
     boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
     (5 where there is no end of clips). place_steps, place_lr: length and rate of that.
+    masked_runs: how often an explainer may run the classifier on masked clips, to learn what masking does.
     """
 
     clips: int
@@ -62,6 +63,7 @@ class Recipe:
     boxes: int | None = None
     place_steps: int = 200
     place_lr: float = 0.03
+    masked_runs: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,6 +75,7 @@ class Recipe:
         if self.boxes is not None:
             check_int(self.boxes, "boxes", 0)
         check_int(self.place_steps, "place_steps", 1)
+        check_int(self.masked_runs, "masked_runs", 0)
         check_choice(self.optimizer, "optimizer", OPTIMIZERS)
         check_choice(self.schedule, "schedule", SCHEDULES)
         check_choice(self.precision, "precision", PRECISIONS)
@@ -163,11 +166,13 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
     # size was 30."
     "paper": Recipe(clips=120_000, batch_size=30, schedule="steps"),
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
-    "converging": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05),
+    "converging": Recipe(
+        clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05, masked_runs=48_000
+    ),
     # The same on two CPU cores.
-    "demo": Recipe(clips=5_400, batch_size=30, optimizer="adamw", lr=3e-2, warmup=0.05),
+    "demo": Recipe(clips=5_400, batch_size=30, optimizer="adamw", lr=3e-2, warmup=0.05, masked_runs=4_800),
     # I3D on two CPU cores, where every clip shown takes half a second; the rate was chosen on the same 20 val clips.
-    "laptop": Recipe(clips=480, batch_size=8, optimizer="adamw", lr=3e-2, warmup=0.05),
+    "laptop": Recipe(clips=480, batch_size=8, optimizer="adamw", lr=3e-2, warmup=0.05, masked_runs=480),
 }
 
 

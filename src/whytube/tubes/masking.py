@@ -190,7 +190,7 @@ def _noise(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
 
 @functools.lru_cache(maxsize=4)
 def _drawn(shape: tuple[int, ...], device: str) -> torch.Tensor:
-    """Normal numbers, the same ones for a shape on every machine."""
+    """Draw normal numbers, the same ones for a shape on every machine."""
     return torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32)).to(device)
 
 

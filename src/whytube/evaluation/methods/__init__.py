@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from whytube.checks import check_int, unknown_name
+from whytube.checks import check_int, fail, unknown_name
 from whytube.evaluation.methods import gradients, perturbations
 from whytube.evaluation.methods.baselines import Centre, DetectorBox, TrueBox
 from whytube.evaluation.methods.controls import (
@@ -19,6 +19,7 @@ from whytube.evaluation.methods.controls import (
 from whytube.evaluation.methods.maps import AREA, TUBES, MapMaker, MapMethod, VerifiedMap
 from whytube.evaluation.methods.own import load_method
 from whytube.evaluation.methods.shuffled_scores import ShuffledScores
+from whytube.explainer.explainer import Explainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -94,19 +95,26 @@ METHODS: dict[str, Callable[[VideoClassifier, Source, Chosen], Method | TruthMet
 
 CONTROLS: dict[str, Callable[[Method, VideoClassifier, Source, Chosen], Method]] = {
     "random-tube": lambda like, _, source, chosen: RandomTube(source.table, like=like, seed=chosen.seed),
-    "random-verified": lambda like, classifier, source, chosen: RandomVerified(
-        classifier, source.table, like, tubes=chosen.tubes, seed=chosen.seed
-    ),
     "random-attribute": lambda like, _, source, chosen: RandomAttribute(like, source.table, seed=chosen.seed),
     "shuffled-attributes": lambda like, _, source, chosen: ShuffledAttributes(
         like, len(source.attribute_names), seed=chosen.seed
     ),
     "shuffled-scores": lambda like, classifier, _, chosen: ShuffledScores(like, classifier, seed=chosen.seed),
+    "ours-regions": lambda like, *_: _explainer(like, "ours-regions").regions(),
+    "predicted": lambda like, *_: _explainer(like, "predicted").predicted(),
 }
 """What remains of a method once its tube or word is left to chance, by name; first the method that is controlled."""
 
 GROUPS = {"all-peers": tuple(name for maker in MAKERS for name in (maker, f"{maker}-verified"))}
 """Names that stand for several methods."""
+
+
+def _explainer(like: Method, name: str) -> Explainer:
+    """Return the explainer behind a method, of which `name` is another form."""
+    own = like.method if isinstance(like, Remembered) else like
+    if not isinstance(own, Explainer):
+        raise fail(name, "beside an explainer with words", f"{like.name!r}, which has none")
+    return own
 
 
 def make_methods(

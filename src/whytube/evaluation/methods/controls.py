@@ -16,6 +16,7 @@ import torch
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
 from whytube.evaluation.methods.maps import AREA, TUBES
+from whytube.search.tracks import random_tracks
 from whytube.search.verify import Regions, best_regions, suited_attributes
 from whytube.tubes import random_tube
 
@@ -100,32 +101,30 @@ class RandomTube:
 class RandomVerified:
     """The best of many random tubes, found as "ours" finds it: what verification alone is worth.
 
-    classifier: asked again for every tube. table: (C, S) bool. like: a method whose first tube's sizes all of them
-    have; without one sizes and spans are random. tubes: how many are tried for a clip and negative class. area: share
-    of the clip's volume that a tube of random size covers, at most.
+    classifier: asked again for every tube. table: (C, S) bool. tubes: how many are tried for a clip and negative class;
+    the negatives of a clip share them. area: share of the clip's volume that a tube covers, at most.
     """
 
     classifier: VideoClassifier
     table: torch.Tensor
-    like: Method | None = None
     tubes: int = TUBES
     area: float = AREA
     seed: int = 0
     name: str = "random-verified"
 
     def __call__(self, question: Question, k: int) -> Regions:
-        """Answer with the k tubes that raise the log-odds of B most, each with a random word of A that B lacks."""
+        """Answer with the k tubes of the largest value, each with a random word of A that B lacks."""
         chances = clip_chances(question.clips, self.name, self.seed)
-        if self.like is None:
-            sides = _random_sides(question, self.tubes, self.area, chances)
-        else:
-            sides = _sides_of(self.like(question, 1).boxes, question).repeat(self.tubes, axis=2)
-        boxes = _drifting_tubes(question, sides, chances)
-        exists = torch.from_numpy(sides.any((-1, -2))).to(boxes.device)
-        drawn = random_attributes(chances, suited_attributes(self.table, question), k)
-        best = best_regions(self.classifier, question, boxes.float().unsqueeze(3), exists[..., None], k)
-        ids = torch.where(best.scores > -torch.inf, _in_turn(drawn, k), -1)
-        return replace(best, attribute_ids=ids)
+        frames, height, width = question.clips.shape[2:]
+        drawn = [
+            random_tracks(rng, self.tubes, frames=frames, area=self.area).tubes((height, width)) for rng in chances
+        ]
+        shape = (*question.negative.shape, self.tubes, 1)
+        boxes = torch.from_numpy(np.stack(drawn)).to(question.clips.device)[:, None, :, None]
+        every = torch.ones(shape, dtype=torch.bool, device=boxes.device)
+        best = best_regions(self.classifier, question, boxes.expand(*shape, *boxes.shape[-2:]), every, k)
+        words = random_attributes(chances, suited_attributes(self.table, question), k)
+        return replace(best, attribute_ids=torch.where(best.scores > -torch.inf, _in_turn(words, k), -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,22 +184,6 @@ def _sides_of(boxes: torch.Tensor, question: Question) -> NDArray[np.float64]:
     inside = boxes.double().cpu().numpy().clip(0, [width, height, width, height])
     sides: NDArray[np.float64] = (inside[..., 2:] - inside[..., :2])[..., ::-1]
     return np.where((sides > 0).all(-1, keepdims=True), sides, 0)
-
-
-def _random_sides(
-    question: Question, count: int, area: float, chances: Sequence[np.random.Generator]
-) -> NDArray[np.float64]:
-    """Draw spans, areas and shapes of boxes: heights and widths (B, N, count, T, 2), 0 outside the span."""
-    frames, height, width = question.clips.shape[2:]
-    found = np.zeros((*question.negative.shape, count, frames, 2))
-    for place in np.ndindex(found.shape[:3]):
-        rng = chances[place[0]]
-        length = int(rng.integers(-(-frames // 4), frames + 1))
-        start = int(rng.integers(frames - length + 1))
-        most = min(area * frames / length, 1.0) * height * width
-        side, stretch = np.sqrt(rng.uniform(0.25, 1) * most), np.exp(rng.normal(scale=0.3))
-        found[place][start : start + length] = np.minimum([side * stretch, side / stretch], [height, width])
-    return found
 
 
 def _drifting_tubes(

@@ -15,7 +15,9 @@ from whytube.evaluation.methods.answers import clip_chances
 from whytube.evaluation.methods.gradients import CELLS
 from whytube.evaluation.methods.maps import AREA, MapMaker
 from whytube.search.grad_cam import differentiating, margins
-from whytube.search.verify import SELECTING_FILLS, log_odds, masked_logits
+from whytube.search.masked import masked_logits
+from whytube.search.score import log_odds
+from whytube.search.verify import SELECTING_FILLS
 from whytube.tubes import FILLS
 
 if TYPE_CHECKING:
