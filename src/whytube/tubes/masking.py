@@ -153,7 +153,7 @@ class Eraser:
         """What any mask is filled with, (B, 3, T, H, W); None where that depends on the mask."""
         check_choice(self.fill, "fill", FILLS)
         no_mask = torch.empty(0, dtype=torch.bool)
-        return None if self.fill == "freeze" else FILLS[self.fill](self.clips, no_mask).expand_as(self.clips)
+        return None if self.fill in MASK_FILLS else FILLS[self.fill](self.clips, no_mask).expand_as(self.clips)
 
 
 def _mean(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
@@ -201,3 +201,5 @@ FILLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "zero": _zero,
     "noise": _noise,
 }
+MASK_FILLS = ("freeze",)
+"""Those that depend on which frames the mask touches; the others depend on the clip alone."""
