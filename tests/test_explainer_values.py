@@ -99,3 +99,17 @@ def test_scores_that_are_not_finite_are_refused(scores, maps):
         scores.class_weights[0][0, 0, 1, 1] = torch.nan
     with pytest.raises(ArgumentError, match="must not contain NaN"):
         difference_values(scores, maps, POSITIVE, IDS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["pooled", "dense"])
+def test_a_gpu_gives_the_gradients_of_a_cpu(scores, maps, name, monkeypatch):
+    monkeypatch.setitem(gradients.WAYS, "cuda", name)
+    weights = [*scores.class_weights, *scores.attribute_weights]
+    expected = torch.autograd.grad(difference_values(scores, maps, POSITIVE, IDS, two_sided=True).sum(), weights)
+    scores.cuda()
+    on_gpu = [h.cuda() for h in maps]
+    value = difference_values(scores, on_gpu, POSITIVE.cuda(), IDS.cuda(), two_sided=True)
+    weights = [*scores.class_weights, *scores.attribute_weights]
+    for a, b in zip(torch.autograd.grad(value.sum(), weights), expected, strict=True):
+        torch.testing.assert_close(a.cpu(), b)
