@@ -10,7 +10,7 @@ import torch
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
 from whytube.explainer.places import find_places
-from whytube.search.verify import VERIFIED_SCORE, best_regions, listed, suited_attributes, top_regions
+from whytube.search.verify import VERIFIED_SCORE, best_regions, listed, listed_suited, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 
 if TYPE_CHECKING:
@@ -126,26 +126,26 @@ class Explainer:
         ids = listed(self.table.to(question.clips.device)[question.positive])
         return find_places(self.scores, question.features.maps, ids, self.fit)
 
-    def word_volumes(self, places: Places, question: Question) -> torch.Tensor:
-        """Scores in which `max_subpath` finds the best tubes of the attributes of A: (B, s, K, t, H, W).
+    def word_volumes(self, question: Question, attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Scores in which `max_subpath` finds the best tubes of attributes (B, s): (B, s, K, t, H, W).
 
         Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
         """
+        clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
+        plain = self.scores(question.features.maps)[clip, attribute_ids.clamp_min(0)]
         if self.fit is None:
-            clip = torch.arange(len(places.attribute_ids), device=places.attribute_ids.device)[:, None]
-            return self.scores(question.features.maps)[clip, places.attribute_ids.clamp_min(0)]
-        found = places.volumes()
-        if not (places.known | (places.attribute_ids < 0)).all():
-            plain = replace(self, fit=None).word_volumes(places, question)
-            found = torch.where(places.known[..., None, None, None, None], found, plain)
-        return found
+            return plain
+        places = find_places(self.scores, question.features.maps, attribute_ids, self.fit)
+        return torch.where(places.known[..., None, None, None, None], places.volumes(), plain)
 
-    def spoken(self, places: Places, regions: Regions) -> Regions:
+    def spoken(self, question: Question, regions: Regions) -> Regions:
         """Fill in the fits of regions, and take away words that are more likely wrong than right, see SAID.
 
         Words whose fit is not known stay.
         """
-        fits = places.fit_of(regions.boxes, regions.attribute_ids)
+        if self.fit is None:
+            return regions
+        fits = self.places(question).fit_of(regions.boxes, regions.attribute_ids)
         silent = fits < SAID
         return replace(
             regions,
@@ -172,12 +172,8 @@ class Explainer:
         Each suited attribute proposes its best tube in every form, if the tube scores at least NEARLY of the best: the
         classifier then has a choice, and all of it is where the attribute is.
         """
-        places = self.places(question)
-        ids = places.attribute_ids  # (B, s)
-        suited = suited_attributes(self.table, question)  # (B, N, S)
-        each = ids.clamp_min(0)[:, None].expand(-1, suited.shape[1], -1)
-        fits = suited.gather(2, each) & (ids >= 0)[:, None]  # (B, N, s)
-        path = max_subpath(self.word_volumes(places, question).unsqueeze(3))  # a form at a time
+        ids, fits = listed_suited(self.table, question)  # (B, s), (B, N, s)
+        path = max_subpath(self.word_volumes(question, ids).unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, T, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
@@ -188,4 +184,4 @@ class Explainer:
         exists = fits[..., None] & likely[:, None]
         every = ids[:, None].expand(fits.shape)
         found = best_regions(self.classifier, question, boxes, exists, k, attribute_ids=every)
-        return found if self.fit is None else self.spoken(places, found)
+        return self.spoken(question, found)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from whytube.explainer.scores import Scores
 
 SHARPNESS = 40.0
-"""Targets are proportional to exp(SHARPNESS * IoU); chosen of 12, 20, 30, 40, 60 on held-out training clips of J-HMDB."""
+"""Targets are proportional to exp(SHARPNESS * IoU); chosen of 12 to 60 on held-out training clips of J-HMDB."""
 OFFSET = 0.5
 """What `Places.volumes` takes off: this share of the attribute's best expected IoU in the clip."""
 _VALUES = 1 << 24
