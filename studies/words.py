@@ -2,12 +2,11 @@
 
     python studies/words.py --data DATA [--model jhmdb-i3d] [--out results/words-jhmdb.json]
 
-DATA is J-HMDB as `whytube data import jhmdb` writes it, split 1, or "world". The shipped explainer's scores are the
-start. For every number of boxed clips, and every seed of choosing them, places are learnt and judged on the test clips
-with boxes: each annotated attribute of a clip proposes its best tube, which is compared with all annotated boxes of the
-clip. With all boxed clips the fit is calibrated too, and its reliability measured on the test clips. The classifier
-runs once per clip. The row for 0 clips is the start itself: with a model that class labels alone have trained, it is
-what they are worth.
+DATA is J-HMDB as `whytube data import jhmdb` writes it, split 1, or "world". The start are scores that class labels
+alone have trained (`train explainer --boxes 0`): the row for 0 clips. For every other number of boxed clips, and every
+seed of choosing them, places are learnt and judged on the test clips with boxes: each annotated attribute of a clip
+proposes its best tube, which is compared with all annotated boxes of the clip. With all boxed clips the fit is
+calibrated too, and its reliability measured on the test clips. The classifier runs once per clip.
 """
 
 from __future__ import annotations
@@ -52,6 +51,8 @@ def main() -> None:
     options = _options()
     explainer = load_model(options.model, device=options.device)
     classifier = explainer.classifier
+    if explainer.fit is not None:
+        raise SystemExit(f"{options.model} has seen boxes: give a model whose explainer was trained with --boxes 0")
     source = open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0)
     device, started = torch.device(options.device), time.perf_counter()
     judged = _test_clips(explainer, source, options.test, device)

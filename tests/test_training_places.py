@@ -41,14 +41,16 @@ def test_all_boxes_of_a_folder_are_taken_and_few_of_a_world():
     world = World(size=32)
     few = drawn_clips(world)
     counts = sum(clip.drawn.any(1).int() for clip in few)
-    assert counts.tolist() == [5] * len(world.attribute_names)
+    assert counts.min() >= 5
+    assert len(few) < 5 * len(world.attribute_names), "a clip has boxes of several attributes"
     assert max(int(clip.drawn.sum(1).max()) for clip in few) == 3
 
 
 def test_a_number_of_boxes_is_per_attribute():
     clips = drawn_clips(Boxed(), 1)
     assert [clip.index for clip in clips] == [0, 1]
-    assert clips[1].drawn.any(1).tolist() == [False, False, True, False], "green has its box already"
+    assert clips[1].drawn.any(1).tolist() == [False, True, True, False], "all boxes of a clip are drawn"
+    assert clips[1].drawn[1].tolist() == [True, False, True, True], "on three of its frames"
     assert drawn_fingerprint(clips) != drawn_fingerprint(drawn_clips(Boxed(), 2))
     assert drawn_fingerprint([]) == ""
 

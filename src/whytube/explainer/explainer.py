@@ -132,7 +132,7 @@ class Explainer:
         Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
         """
         clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
-        plain = self.scores(question.features.maps)[clip, attribute_ids.clamp_min(0)]
+        plain: torch.Tensor = self.scores(question.features.maps)[clip, attribute_ids.clamp_min(0)]
         if self.fit is None:
             return plain
         places = find_places(self.scores, question.features.maps, attribute_ids, self.fit)
