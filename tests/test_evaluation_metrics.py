@@ -204,3 +204,15 @@ def test_area_and_frames():
     assert float(metrics.tube_area(region, size=(8, 16))) == pytest.approx(16 / 128 / 4)
     assert float(metrics.tube_frames(region)) == 0.25
     assert float(metrics.tube_area(torch.zeros(4, 4), size=(8, 8))) == 0
+
+
+def test_ties_count_as_hits_where_asked():
+    iou = torch.tensor([0.5, 0.5, 0.7, 0.0]).view(1, 1, 1, 4).double()
+    known = torch.ones(1, 4, dtype=torch.bool)
+    tied = {
+        word: [metrics.tied_hits(iou, known, torch.tensor([[[word]]]), top=top).item() for top in (1, 2, 3)]
+        for word in range(4)
+    }
+    assert tied == {0: [0, 1, 1], 1: [0, 1, 1], 2: [1, 1, 1], 3: [0, 0, 0]}
+    shared = metrics.concept_hits(iou, known, torch.tensor([[[1]]]), top=2)
+    assert shared.item() == 0.5

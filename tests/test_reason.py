@@ -1,5 +1,7 @@
 import numpy as np
+import pytest
 
+from whytube.errors import ArgumentError
 from whytube.explanation import MOVED, MUCH, RULE, Evidence, Reason
 from whytube.tubes import Tube
 
@@ -38,3 +40,18 @@ def test_the_verdict_is_as_strong_as_the_effect():
 def test_the_rule_states_the_thresholds():
     assert f"{MOVED:g}" in RULE
     assert f"{MUCH:g}" in RULE
+
+
+def test_a_fit_is_a_chance_and_is_kept():
+    fitting = Reason("with pole", 1.25, Tube([], []), (), 0.834)
+    assert fitting.fit_text == "the word fits: 83 %"
+    assert Reason.from_dict(fitting.to_dict()).fit == 0.834
+    with pytest.raises(ArgumentError, match="fit"):
+        Reason("with pole", 1.25, Tube([], []), (), 1.5)
+
+
+def test_a_reason_from_before_fits_were_known_is_read():
+    old = Reason("with pole", 1.25, Tube([], [])).to_dict()
+    del old["fit"]
+    assert Reason.from_dict(old).fit is None
+    assert Reason.from_dict(old).fit_text == ""

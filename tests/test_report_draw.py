@@ -1,14 +1,27 @@
 import shutil
 import string
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image, features
 
+from explanation_examples import explanation, reason
 from tiny_fonts import make_font, make_picture_font
-from whytube.report import font
-from whytube.report.draw import BLACK, PALETTE, WHITE, Colour, chip_size, draw_box, draw_chip, draw_text, fill_box
+from whytube.report import draw, font
+from whytube.report.draw import (
+    BLACK,
+    PALETTE,
+    WHITE,
+    Canvas,
+    Colour,
+    chip_size,
+    draw_box,
+    draw_chip,
+    draw_text,
+    fill_box,
+)
 from whytube.report.font import fitted, readable, text_picture, text_width
 
 RED = Colour(255, 0, 0)
@@ -197,3 +210,14 @@ def test_ink_contrasts():
     assert Colour(20, 20, 120).ink == WHITE
     assert Colour(1, 160, 255).css == "#01a0ff"
     assert len(set(PALETTE)) == len(PALETTE)
+
+
+def test_labels_say_how_well_the_word_fits_and_the_header_what_masking_did(monkeypatch):
+    written = []
+    monkeypatch.setattr(draw, "draw_chip", lambda picture, text, *rest, **more: written.append(text))
+    monkeypatch.setattr(draw, "draw_text", lambda picture, text, at, *rest, **more: written.append(text) or at[0])
+    canvas = Canvas(explanation(replace(reason("with cat"), fit=0.83)), (480, 640))
+    canvas.draw_tubes(Image.new("RGB", (640, 480)), canvas.boxes([0])[:, 0])
+    assert written == ["with cat (fits 83 %)"]
+    canvas.framed(Image.new("RGB", (640, 480)))
+    assert written[-1] == "with cat masked: waltz 90 to 30 %"

@@ -17,8 +17,8 @@ from whytube.errors import ExplanationError
 from whytube.evaluation import evaluate
 from whytube.evaluation.methods import Centre, TrueBox
 from whytube.evaluation.results import ClassifierResults, Figure, MethodResults, Results
-from whytube.explanation import GUESS_RULE, RULE
-from whytube.report import overlay_video, write_report
+from whytube.explanation import FIT_RULE, GUESS_RULE, RULE
+from whytube.report import notebook_html, overlay_video, write_report
 from whytube.report.charts import histogram, line_chart
 from whytube.video import probe, write_video
 
@@ -172,7 +172,7 @@ class TestNotebook:
         content = base64.b64decode(video["src"].removeprefix("data:video/mp4;base64,"))
         (tmp_path / "o.mp4").write_bytes(content)
         assert probe(tmp_path / "o.mp4").frames == FRAMES
-        assert max(probe(tmp_path / "o.mp4").size) <= 480
+        assert max(probe(tmp_path / "o.mp4").size) <= 500
         assert "classified as waltz, not polka, because of with cat" in page.text
         assert "0.90 → 0.30" in page.text
         assert "decision turns" in page.text
@@ -370,3 +370,12 @@ def test_videos_play_in_a_browser(tmp_path):
     assert found["times"][0] > 0.1, "the clip in view plays"
     assert found["times"][-1] == 0, "the last one, far below, waits"
     assert found["overflow"] <= 1200
+
+
+def test_the_page_says_how_well_words_fit(tmp_path):
+    plain, fitting = explanation(reason("with cat")), explanation(replace(reason("with cat"), fit=0.834))
+    for why, said in ((plain, False), (fitting, True)):
+        page = write_report(tmp_path / "r.html", explanations=[(why, None)]).read_text()
+        assert ("the word fits: 83 %" in page) == said
+        assert (FIT_RULE[:60] in page) == said
+    assert "the word fits: 83 %" in notebook_html(fitting)

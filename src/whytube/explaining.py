@@ -336,12 +336,14 @@ def _reasons(
     before = question.features.logits[0].softmax(0)[pair].tolist()
     told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
     ids, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
+    fits = [math.nan] * len(ids) if regions.fits is None else regions.fits[0, n].tolist()
     return tuple(
         Reason(
             attribute=attribute_names[ids[r]] if ids[r] >= 0 else "",
             score=scores[r],
             tube=_tube(regions.boxes[0, n, r], clip, timed=timed),
             evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),
+            fit=None if ids[r] < 0 or math.isnan(fits[r]) else min(max(fits[r], 0.0), 1.0),
         )
         for r in range(len(scores))
         if math.isfinite(scores[r])

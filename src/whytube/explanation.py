@@ -41,6 +41,11 @@ GUESS_RULE = (
     f'"Guessed" instead of "classified" means that the likeliest class has a probability below {LIKELY:g}, or leads '
     f"the next class by less than {CLEAR:g}."
 )
+FIT_RULE = (
+    "How well a word fits is the chance that its tube lies on what the word names, as people drew it in other clips; "
+    "a word that is more likely wrong than right is left out. Whether the tube matters is another question: that is "
+    "what masking tells."
+)
 UNEXPLAINED = "no region explains this"
 ONE_FRAME = "one frame alone, without any motion"
 
@@ -82,16 +87,19 @@ class Reason:
 
     attribute: the word; "" for a region without one. score: what reasons were ranked by, `Explanation.score_name` says
     what it is; comparable between the reasons of one explanation only, and no verdict: see `verdict`.
-    evidence: one per fill that was tried; empty where the reason was not checked.
+    evidence: one per fill that was tried; empty where the reason was not checked. fit: chance that the tube is where
+    the word is, in [0, 1]; None where it is not known, or there is no word.
     """
 
     attribute: str
     score: float
     tube: Tube
     evidence: tuple[Evidence, ...] = ()
+    fit: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "score", check_finite(self.score, "score"))
+        object.__setattr__(self, "fit", None if self.fit is None else check_probability(self.fit, "fit"))
         object.__setattr__(self, "evidence", tuple(self.evidence))
 
     @property
@@ -128,10 +136,16 @@ class Reason:
         """The attribute, or what to call a region without one."""
         return self.attribute or "a region without a word"
 
+    @property
+    def fit_text(self) -> str:
+        """How well the word fits, for people: "the word fits: 83 %"; "" where that is not known."""
+        return "" if self.fit is None else f"the word fits: {100 * self.fit:.0f} %"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `moved` is for readers, and not read back."""
         return {
             "attribute": self.attribute,
+            "fit": self.fit,
             "score": self.score,
             "moved": self.moved,
             "tube": self.tube.to_dict(),

@@ -279,8 +279,9 @@ def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -
 
 def _print_evidence(explanation: Explanation) -> None:
     """Print a row per reason and fill. A long word or verdict goes on in the rows of its further fills."""
-    from whytube.explanation import GUESS_RULE, RULE
+    from whytube.explanation import FIT_RULE, GUESS_RULE, RULE
 
+    fitted = any(reason.fit is not None for reason in explanation.reasons)
     head = ("word", "decision", explanation.score_name, "frames", "seconds", "fill", "p(A)", "p(B)")
     table = Table(*head, box=None, pad_edge=False)
     for column in table.columns[3:]:
@@ -289,7 +290,8 @@ def _print_evidence(explanation: Explanation) -> None:
         tube = reason.tube
         frames = f"{tube.frames[0]}-{tube.frames[-1]}" if len(tube) else "none"
         times = f"{tube.times[0]:.2f}-{tube.times[-1]:.2f}" if len(tube) and tube.times is not None else ""
-        words, verdicts = (textwrap.wrap(text, 10) for text in (reason.word, reason.verdict))
+        word = reason.word if reason.fit is None else f"{reason.word} (fits: {100 * reason.fit:.0f} %)"
+        words, verdicts = (textwrap.wrap(text, 10) for text in (word, reason.verdict))
         for row, evidence in enumerate(reason.evidence):
             last = row == len(reason.evidence) - 1
             word, verdict = (" ".join(lines[row:] if last else lines[row : row + 1]) for lines in (words, verdicts))
@@ -298,8 +300,8 @@ def _print_evidence(explanation: Explanation) -> None:
             b = f"{evidence.negative_before:.2f}→{evidence.negative_after:.2f}"
             table.add_row(*first, evidence.fill, a, b)
     console.print(table)
-    rules = f"{RULE} {GUESS_RULE}" if explanation.guessed else RULE
-    console.print(rules, style="dim", highlight=False)
+    rules = (RULE, *([FIT_RULE] if fitted else []), *([GUESS_RULE] if explanation.guessed else []))
+    console.print(" ".join(rules), style="dim", highlight=False)
 
 
 def print_profile(stages: Mapping[str, float]) -> None:

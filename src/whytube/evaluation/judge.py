@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NEGATIVE_TOPS = (1, 3)
 CONCEPT_TOPS = (1, 3, 5)
+TIED_TOPS = (1, 3)
+"""Also measured with ties counted as hits, as attributes of one part share its box."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,15 @@ def _attributes(regions: Regions, question: Question, truth: Truth) -> dict[str,
     figures = {
         f"concept_accuracy.top{top}": metrics.concept_hits(iou, truth.known, ids, top=top) for top in CONCEPT_TOPS
     }
+    for top in TIED_TOPS:
+        figures[f"concept_accuracy.tied.top{top}"] = metrics.tied_hits(iou, truth.known, ids, top=top)
     figures["right_box"] = metrics.right_box(iou, truth.known, ids)
+    figures["word_right"] = torch.where(ids >= 0, figures["right_box"], torch.nan)
     figures["true_box_iou"] = metrics.true_box_iou(iou, truth.known, apart)
     figures["pointing"] = metrics.pointing(boxes, truth.boxes, truth.known, apart)
     right = (question.positive == truth.labels)[:, None, None]
     figures = {name: torch.where(right, values, torch.nan) for name, values in figures.items()}
+    figures["word_said"] = torch.where(box_areas(boxes).sum(-1) > 0, (ids >= 0).double(), torch.nan)
     figures["word_in_class"] = metrics.attribute_in_class(truth.table, question.positive, ids)
     figures["word_separates"] = metrics.attribute_separates(apart, ids)
     return figures

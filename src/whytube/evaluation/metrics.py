@@ -95,15 +95,23 @@ def concept_hits(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor, *, t
     return _defined(hits, known.any(1))
 
 
+def tied_hits(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor, *, top: int) -> torch.Tensor:
+    """Concept accuracy in which a tie counts as a hit: whether fewer than `top` boxes overlap the region more.
+
+    As in `concept_hits`, where attributes that share a box share the hit; at top-1 it is `right_box`.
+    """
+    own = iou.gather(-1, ids.clamp_min(0)[..., None])
+    better = (known[:, None, None] & (iou > own)).sum(-1)
+    annotated = known[:, None, None].expand(iou.shape).gather(-1, ids.clamp_min(0)[..., None])[..., 0]
+    return _defined(((ids >= 0) & annotated & (own[..., 0] > 0) & (better < top)).double(), known.any(1))
+
+
 def right_box(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Whether no box overlaps the region more than its word's does: (B, N, k), empties as in `concept_hits`.
 
     Unlike concept accuracy at top-1 it can reach 1 where the attributes of an entity share a box.
     """
-    own = iou.gather(-1, ids.clamp_min(0)[..., None])[..., 0]
-    best = torch.where(known[:, None, None], iou, 0).amax(-1)
-    known_attribute = known[:, None, None].expand(iou.shape).gather(-1, ids.clamp_min(0)[..., None])[..., 0]
-    return _defined(((ids >= 0) & known_attribute & (own > 0) & (own >= best)).double(), known.any(1))
+    return tied_hits(iou, known, ids, top=1)
 
 
 def true_box_iou(iou: torch.Tensor, known: torch.Tensor, separating: torch.Tensor) -> torch.Tensor:

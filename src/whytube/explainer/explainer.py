@@ -184,25 +184,25 @@ class Explainer:
         ids = listed(self.table.to(question.clips.device)[question.positive])
         return find_places(self.scores, question.features.maps, ids, self.fit)
 
-    def word_volumes(self, places: Places, question: Question) -> torch.Tensor:
-        """Scores in which `max_subpath` finds the best tubes of the attributes of A: (B, s, K, t, H, W).
+    def word_volumes(self, question: Question, attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Scores in which `max_subpath` finds the best tubes of attributes (B, s): (B, s, K, t, H, W).
 
         Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
         """
+        clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
+        plain: torch.Tensor = self.scores(question.features.maps)[clip, attribute_ids.clamp_min(0)]
         if self.fit is None:
-            clip = torch.arange(len(places.attribute_ids), device=places.attribute_ids.device)[:, None]
-            return self.scores(question.features.maps)[clip, places.attribute_ids.clamp_min(0)]
-        found = places.volumes()
-        if not (places.known | (places.attribute_ids < 0)).all():
-            plain = replace(self, fit=None).word_volumes(places, question)
-            found = torch.where(places.known[..., None, None, None, None], found, plain)
-        return found
+            return plain
+        places = find_places(self.scores, question.features.maps, attribute_ids, self.fit)
+        return torch.where(places.known[..., None, None, None, None], places.volumes(), plain)
 
     def spoken(self, places: Places, regions: Regions) -> Regions:
         """Fill in the fits of regions, and take away words that are more likely wrong than right, see SAID.
 
         Words whose fit is not known stay.
         """
+        if self.fit is None:
+            return replace(regions, fits=None)
         fits = places.fit_of(regions.boxes, regions.attribute_ids)
         silent = fits < SAID
         return replace(
@@ -234,7 +234,7 @@ class Explainer:
         self, places: Places, suited: torch.Tensor, question: Question
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Best tubes of every suited attribute, in its FORMS best forms: boxes (B, N, M, T, 4), which there are."""
-        path = max_subpath(self.word_volumes(places, question).unsqueeze(3))  # a form at a time
+        path = max_subpath(self.word_volumes(question, places.attribute_ids).unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, t, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)

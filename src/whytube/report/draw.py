@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from whytube.explanation import Explanation
+    from whytube.explanation import Explanation, Reason
     from whytube.tubes import Tube
 
 
@@ -172,7 +172,7 @@ class Canvas:
             draw_box(picture, (boxes[i] + outward).tolist(), reason_colour(ranks[i]), thickness=thickness)
         taken: list[tuple[int, int, int, int]] = []
         for i in shown:
-            label = fitted(reasons[ranks[i]].attribute or "region", self.size[1] - 8 * self.text, self.text)
+            label = fitted(_label(reasons[ranks[i]]), self.size[1] - 8 * self.text, self.text)
             taken.append(_place(boxes[i].tolist(), chip_size(label, self.text), self.size, taken))
             draw_chip(picture, label, taken[-1][:2], reason_colour(ranks[i]), scale=self.text)
 
@@ -203,7 +203,8 @@ class Canvas:
     def _header(self, width: int) -> Image.Image:
         """Write the question on one line, a little larger than the labels if it fits, or else on two lines.
 
-        A guess is called one, and further lines say what limits the answer and what the colours are.
+        A guess is called one, and further lines say what limits the answer, what the colours are, and what masking each
+        tube did.
         """
         margin = 4 * self.text
         a, b = (self.explanation.positive, WHITE), (self.explanation.negative, WHITE)
@@ -214,6 +215,8 @@ class Canvas:
         lines = [[*first, (", not ", QUIET), b]] if fits else [first, [("not ", QUIET), b]]
         scale = fits[0] if fits else self.text
         lines += [[(remark, QUIET)] for remark in (*self.explanation.remarks, self.note) if remark]
+        effects = [_effect(self.explanation.reasons[rank], self.explanation.positive) for rank in self.ranks]
+        lines += [[(effect, QUIET)] for effect in effects if effect]
         bar = Image.new("RGB", (width, (12 * len(lines) + 3) * scale), GROUND)
         for row, line in enumerate(lines):
             x, y = margin, (12 * row + 4) * scale
@@ -235,6 +238,23 @@ class Canvas:
             for half, colour in ((unit, BLACK), (unit / 2, WHITE)):
                 fill_box(bar, (x - half, unit, x + half, bar.height - unit), colour, radius=half)
         return bar
+
+
+def _label(reason: Reason) -> str:
+    """Write what stands on a box: the word, and how well it fits."""
+    name = reason.attribute or "region"
+    return name if reason.fit is None else f"{name} (fits {100 * reason.fit:.0f} %)"
+
+
+def _effect(reason: Reason, positive: str) -> str:
+    """Write what masking did to A, the mean over fills; "" where nothing was measured."""
+    if not reason.evidence:
+        return ""
+    before, after = (
+        100 * sum(chances) / len(reason.evidence)
+        for chances in zip(*((e.positive_before, e.positive_after) for e in reason.evidence), strict=True)
+    )
+    return f"{reason.attribute or 'region'} masked: {positive} {before:.0f} to {after:.0f} %"
 
 
 def boxes_between(tube: Tube, wanted: ArrayLike, *, sampled: ArrayLike) -> NDArray[np.float64]:

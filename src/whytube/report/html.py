@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from whytube.errors import ExplanationError, WhytubeError
 from whytube.explaining import video_hash
-from whytube.explanation import GUESS_RULE, RULE
+from whytube.explanation import FIT_RULE, GUESS_RULE, RULE
 from whytube.files import write_whole
 from whytube.report.charts import swatch
 from whytube.report.draw import reason_colour
@@ -56,6 +56,7 @@ def write_report(
         .render(
             title=title,
             checked=_checked([reason for explanation, _ in shown for reason in explanation.reasons]),
+            fitted=FIT_RULE if any(r.fit is not None for explanation, _ in shown for r in explanation.reasons) else "",
             guessed=GUESS_RULE if any(explanation.guessed for explanation, _ in shown) else "",
             facts=_facts(results, len(shown)),
             left_out=left_out,
@@ -137,7 +138,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(sentence=_sentence, reason_colour=reason_colour, swatch=swatch)
+    environment.globals.update(sentence=_sentence, reason_colour=reason_colour, swatch=swatch, fit_rule=FIT_RULE)
     return environment
 
 

@@ -47,11 +47,11 @@ def calibrate(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed:
         held = drawn.clip % FOLDS == fold
         own = copy.deepcopy(scores)
         fit_places(own, drawn.part(~held), steps=steps, lr=lr, seed=seed)
-        learnt = drawn.attribute_ids[~held].unique()
+        learnt = torch.unique(drawn.attribute_ids[~held])
         generator = torch.Generator().manual_seed(seed * FOLDS + fold)
         parts += [
             _cases(own, drawn.part(drawn.clip == clip), learnt, generator)
-            for clip in drawn.clip[held].unique().tolist()
+            for clip in torch.unique(drawn.clip[held]).tolist()
         ]
     cases = Cases(*(torch.cat(column) for column in zip(*parts, strict=True)))
     if cases.right.all() or not cases.right.any():
@@ -85,12 +85,16 @@ def _cases(scores: Scores, clip: DrawnSteps, learnt: torch.Tensor, generator: to
     known[learnt[learnt >= 0]] = True
     ids = listed(((drawn | clip.present[0]) & known)[None])[0]
     words = drawn[ids.clamp_min(0)] & (ids >= 0)  # (s,)
+    if not words.any():
+        nothing = clip.boxes.new_empty(0)
+        return Cases(nothing, nothing, nothing.bool(), nothing.long())
     own = place_boxes(scores.forms).to(clip.boxes)
     every = ids.expand(len(clip), -1)
     chances = scores.step_volumes(clip.rows, every).flatten(2).softmax(-1)  # (F, s, P)
     expected = chances @ region_iou(own[:, None, None], own[None, :, None]).to(chances)  # (F, s, P)
-    best = expected[:, words].unflatten(-1, (scores.forms.count, -1)).argmax(-1)  # (F, w, K)
-    best = best + torch.arange(scores.forms.count, device=best.device) * (len(own) // scores.forms.count)
+    cells = len(own) // scores.forms.count
+    best = expected[:, words].view(len(clip), -1, scores.forms.count, cells).argmax(-1)  # (F, w, K)
+    best = best + cells * torch.arange(scores.forms.count, device=best.device)
     random = torch.randint(len(own), (RANDOM,), generator=generator).to(best.device).expand(len(clip), -1)
     tubes = torch.cat([best.flatten(1), random], 1)  # (F, M) places
     raw = expected.gather(2, tubes[:, None].expand(-1, len(ids), -1)).mean(0)  # (s, M)

@@ -118,9 +118,9 @@ class _ExplainerLoop(Loop):
         if self.clips:
             recipe = self.recipe
             drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
-            how = {"steps": recipe.place_steps, "lr": recipe.place_lr, "seed": recipe.seed}
-            self.fit = calibrate(self.scores, drawn, **how)
-            fit_places(self.scores, drawn, **how)
+            steps, lr = recipe.place_steps, recipe.place_lr
+            self.fit = calibrate(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
+            fit_places(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""

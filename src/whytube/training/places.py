@@ -21,8 +21,6 @@ from whytube.search.verify import listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
     from whytube.explainer.scores import Scores
@@ -52,8 +50,8 @@ class DrawnClip:
 def drawn_clips(source: Source, per_attribute: int | None = None) -> list[DrawnClip]:
     """Return the training clips with boxes of attributes; [] where there are none.
 
-    per_attribute: take the first so many clips of each attribute, and of those FRAMES frames; None takes all there are,
-    or ENDLESS where there is no end of clips.
+    per_attribute: take clips until every attribute has so many, with all their boxes on FRAMES frames, as a person
+    would draw them; None takes all there are, or ENDLESS where there is no end of clips.
     """
     if per_attribute == 0:
         return []
@@ -67,33 +65,26 @@ def drawn_clips(source: Source, per_attribute: int | None = None) -> list[DrawnC
     for start in range(0, len(indices), _CHUNK):
         chosen = indices[start : start + _CHUNK]
         for index, tracks in zip(chosen, boxes_of(source.batch("train", chosen)), strict=True):
-            boxes = _laid_out(tracks, source.attribute_names, left, thin=per_attribute is not None)
-            if boxes is not None:
+            boxes = _laid_out(tracks, source.attribute_names, thin=per_attribute is not None)
+            there = boxes[..., 2].any(1).numpy()
+            if (left[there] > 0).any():
+                left[there] -= 1
                 found.append(DrawnClip(int(index), boxes))
-        if not left.any():
+        if (left <= 0).all():
             break
     return found
 
 
-def _laid_out(
-    tracks: Mapping[str, Any], names: Sequence[str], left: NDArray[np.float64], *, thin: bool
-) -> torch.Tensor | None:
-    """Boxes (S, T, 4) of the attributes that still need some; counts them off `left`; None where there is none."""
-    rows: dict[int, NDArray[np.float64]] = {}
+def _laid_out(tracks: Mapping[str, Any], names: Sequence[str], *, thin: bool) -> torch.Tensor:
+    """Boxes (S, T, 4) of a clip; thin: on FRAMES frames each."""
+    boxes = np.zeros((len(names), max((len(track) for track in tracks.values()), default=1), 4))
     for place, name in enumerate(names):
-        track = np.array(tracks.get(name, np.zeros((1, 4))), dtype=np.float64)
+        track = np.asarray(tracks.get(name, np.zeros((0, 4))), dtype=np.float64)
         there = np.flatnonzero((track[:, 2] > track[:, 0]) & (track[:, 3] > track[:, 1]))
-        if len(there) and left[place] > 0:
-            left[place] -= 1
+        if len(there):
             kept = there[np.linspace(0, len(there) - 1, FRAMES).round().astype(int)] if thin else there
-            rows[place] = np.zeros_like(track)
-            rows[place][kept] = track[kept]
-    if not rows:
-        return None
-    boxes = torch.zeros(len(names), len(next(iter(rows.values()))), 4)
-    for place, track in rows.items():
-        boxes[place] = torch.from_numpy(track)
-    return boxes
+            boxes[place, kept] = track[kept]
+    return torch.from_numpy(boxes).float()
 
 
 def drawn_fingerprint(clips: Sequence[DrawnClip]) -> str:
@@ -154,7 +145,7 @@ class DrawnSteps:
     def clips_per_attribute(self) -> tuple[int, ...]:
         """How many clips have a box of each attribute: S numbers."""
         there = self.every_box[..., 2] > self.every_box[..., 0]
-        clips = [there[self.clip == clip].any(0).int() for clip in self.clip.unique().tolist()]
+        clips = [there[self.clip == clip].any(0).int() for clip in torch.unique(self.clip).tolist()]
         return tuple(torch.stack(clips).sum(0).tolist())
 
 
@@ -173,11 +164,11 @@ def drawn_steps(
         maps = scores.normalise(classifier.features(batch.clips).maps)
         for b, clip in enumerate(part):
             drawn = clip.drawn
-            for step in at[drawn.any(0)].unique().tolist():
+            for step in torch.unique(at[drawn.any(0)]).tolist():
                 frames = drawn & (at == step)  # (S, T)
                 first = frames.int().argmax(1)  # one frame per attribute and step
-                rows = clip.boxes.gather(1, first[:, None, None].expand(-1, 1, 4))[:, 0]
-                boxes.append(torch.where(frames.any(1)[:, None], rows, 0))
+                at_first = clip.boxes.gather(1, first[:, None, None].expand(-1, 1, 4))[:, 0]
+                boxes.append(torch.where(frames.any(1)[:, None], at_first, 0))
                 where.append((start + b, step))
                 present.append(batch.attributes[b])
                 for scale, h in enumerate(maps):
@@ -185,11 +176,11 @@ def drawn_steps(
     drawn_boxes = torch.stack(boxes)  # (R, S, 4)
     ids = listed(drawn_boxes[..., 2] > drawn_boxes[..., 0])
     chosen = drawn_boxes.gather(1, ids.clamp_min(0)[..., None].expand(-1, -1, 4))
-    clip, step = torch.tensor(where, device=device).unbind(1)
+    owner, step = torch.tensor(where, device=device).unbind(1)
     ids, chosen = ids.to(device), torch.where(ids[..., None] >= 0, chosen, 0).to(device)
     rows = tuple(torch.stack(of_scale) for of_scale in kept)
     targets = place_targets(scores.forms, chosen)
-    return DrawnSteps(rows, clip, step, ids, chosen, targets, torch.stack(present))
+    return DrawnSteps(rows, owner, step, ids, chosen, targets, torch.stack(present))
 
 
 def fit_places(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed: int = 0) -> float:
