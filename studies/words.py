@@ -113,12 +113,16 @@ def _test_clips(explainer: Explainer, source: Source, count: int, device: torch.
 
 
 def _trained(start: Scores, drawn: DrawnSteps, count: int, seed: int) -> Scores:
-    """Learn places from `count` clips with boxes, chosen by the seed."""
+    """Learn places from `count` clips with boxes, chosen by the seed: one of every class, then a second, and so on."""
     scores = copy.deepcopy(start)
-    clips = drawn.clip.unique().cpu()
-    order = clips[torch.from_numpy(np.random.default_rng(seed).permutation(len(clips)))]
+    chances, rounds = np.random.default_rng(seed), {}
+    turns: dict[str, int] = {}
+    for clip in chances.permutation(drawn.clip.unique().cpu().numpy()).tolist():
+        label = str(drawn.present[drawn.clip == clip][0].int().tolist())  # classes differ in their attributes
+        rounds[clip] = turns[label] = turns.get(label, -1) + 1
+    order = sorted(rounds, key=rounds.__getitem__)
     if count:
-        chosen = torch.isin(drawn.clip, order[:count].to(drawn.clip.device))
+        chosen = torch.isin(drawn.clip, torch.tensor(order[:count], device=drawn.clip.device))
         fit_places(scores, drawn.part(chosen), steps=HOW.place_steps, lr=HOW.place_lr, seed=seed)
     return scores
 
