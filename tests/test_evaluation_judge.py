@@ -134,13 +134,13 @@ def test_words_that_are_not_said_are_counted():
     regions = true_boxes(question, shown, [0, 1])
     said = judged(question, shown, regions)
     assert said["word_said"].flatten().tolist() == [1, 1]
-    assert said["word_right"].flatten().tolist() == [1, 1]
+    assert said["right_box"].flatten().tolist() == [1, 1]
     half = judged(question, shown, replace(regions, attribute_ids=torch.tensor([[[0], [-1]]])))
     assert half["word_said"].flatten().tolist() == [1, 0]
-    assert half["word_right"][0, 0, 0] == 1
-    assert half["word_right"][0, 1, 0].isnan(), "a word that was not said is neither right nor wrong"
-    assert half["concept_accuracy.tied.top1"].flatten().tolist() == [1, 0]
+    for figure in ("right_box", "concept_accuracy.top3", "concept_accuracy.tied.top1"):
+        assert half[figure][0, 0, 0] == 1
+        assert half[figure][0, 1, 0].isnan(), "a word that was not said is neither right nor wrong"
     wrong = judged(question, shown, replace(regions, attribute_ids=torch.tensor([[[1], [0]]])))
-    assert wrong["word_right"].flatten().tolist() == [0, 0]
+    assert wrong["right_box"].flatten().tolist() == [0, 0]
     empty = judged(question, shown, replace(regions, boxes=torch.zeros_like(regions.boxes)))
     assert empty["word_said"].isnan().all(), "no answer, no word"

@@ -158,12 +158,14 @@ def _attributes(regions: Regions, question: Question, truth: Truth) -> dict[str,
     for top in TIED_TOPS:
         figures[f"concept_accuracy.tied.top{top}"] = metrics.tied_hits(iou, truth.known, ids, top=top)
     figures["right_box"] = metrics.right_box(iou, truth.known, ids)
-    figures["word_right"] = torch.where(ids >= 0, figures["right_box"], torch.nan)
+    exists = box_areas(boxes).sum(-1) > 0
+    silent = exists & (ids < 0)  # a word that was not said is neither right nor wrong
+    figures = {name: torch.where(silent, torch.nan, values) for name, values in figures.items()}
     figures["true_box_iou"] = metrics.true_box_iou(iou, truth.known, apart)
     figures["pointing"] = metrics.pointing(boxes, truth.boxes, truth.known, apart)
     right = (question.positive == truth.labels)[:, None, None]
     figures = {name: torch.where(right, values, torch.nan) for name, values in figures.items()}
-    figures["word_said"] = torch.where(box_areas(boxes).sum(-1) > 0, (ids >= 0).double(), torch.nan)
+    figures["word_said"] = torch.where(exists, (ids >= 0).double(), torch.nan)
     figures["word_in_class"] = metrics.attribute_in_class(truth.table, question.positive, ids)
     figures["word_separates"] = metrics.attribute_separates(apart, ids)
     return figures
