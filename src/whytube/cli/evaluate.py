@@ -59,7 +59,10 @@ def evaluate(
         ),
     ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
     effort: Annotated[
-        str, typer.Option(metavar="EFFORT", help="Tubes that ours tries: quick, normal, thorough, or their number.")
+        str,
+        typer.Option(
+            "--effort", metavar="EFFORT", help="Tubes that ours tries: quick, normal, thorough, or their number."
+        ),
     ] = "normal",
     tubes: Annotated[
         int | None,
