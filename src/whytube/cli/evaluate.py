@@ -64,6 +64,12 @@ def evaluate(
             "--effort", metavar="EFFORT", help="Tubes that ours tries: quick, normal, thorough, or their number."
         ),
     ] = "normal",
+    regions: Annotated[
+        bool, typer.Option("--regions", help="Explain without words, also a model that has some.")
+    ] = False,
+    fit_weight: Annotated[
+        float, typer.Option(help="Weight of how well a word fits, against how much its tube moves the decision.")
+    ] = 1.0,
     tubes: Annotated[
         int | None,
         typer.Option(help="Tubes that verified peers and random-verified try; by default as many as cost the same."),
@@ -138,7 +144,8 @@ def evaluate(
     if random_weights:
         forget_weights(classifier, seed=seed)
     other_model = None if judge_with is None else load_model(judge_with, device=where).classifier
-    explainer = explainer.with_effort(Effort(tubes=find_effort(effort), area=area, seed=seed))
+    how = Effort(tubes=find_effort(effort), area=area, fit_weight=fit_weight, seed=seed)
+    explainer = explainer.regions(how) if regions else explainer.with_effort(how)
     response = explainer.response or untrained_response(classifier)
     cost = explainer.effort.masked_clips(response) if explainer.verifies else 2.0 * explainer.effort.tubes
     tubes = tubes or round(cost / len(SELECTING_FILLS))

@@ -10,7 +10,7 @@ import torch
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
 from whytube.explainer.places import find_places
-from whytube.search.anytime import FIT_WEIGHT, Effort, search
+from whytube.search.anytime import Effort, search
 from whytube.search.grad_cam import map_tubes
 from whytube.search.regions import Predicted, RegionSearch, predictor_of
 from whytube.search.response import untrained_response
@@ -155,8 +155,8 @@ class Explainer:
         return last
 
     @torch.no_grad()
-    def rounds(self, question: Question, k: int, *, weight: float = FIT_WEIGHT) -> Iterator[Regions]:
-        """Yield the answer after every round of the search; weight: of a word's fit."""
+    def rounds(self, question: Question, k: int) -> Iterator[Regions]:
+        """Yield the answer after every round of the search."""
         places = self.places(question)
         suited = self._suited(places, question)
         given = [self._word_tubes(places, suited, question), map_tubes(self.classifier, question)]
@@ -166,16 +166,7 @@ class Explainer:
         def words(boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return torch.where(suited[:, :, None], places.fits_or_raw(boxes), 0), ids
 
-        found = search(
-            self.classifier,
-            question,
-            k,
-            self.effort,
-            given=given,
-            predictor=predictor,
-            words=words,
-            weight=weight,
-        )
+        found = search(self.classifier, question, k, self.effort, given=given, predictor=predictor, words=words)
         for regions in found:
             yield self.spoken(places, regions)
 

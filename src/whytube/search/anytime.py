@@ -9,14 +9,14 @@ which no answer is judged by, and ranked by search/score.py. The same clip, ques
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from whytube.checks import check_int, fail, unknown_name
+from whytube.checks import check_finite, check_int, fail, unknown_name
 from whytube.search.masked import masked_logits
 from whytube.search.score import value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
@@ -43,8 +43,8 @@ SILENT = 0.05
 FIRST, ROUNDS = 3, 4
 """One tube of so many is tried in the first round; the rest in so many rounds, of LEAST tubes at least."""
 LEAST = 4
-PREDICTED, MORE = 64, 8
-"""Tubes that are predicted at least, and for every one that is tried."""
+PREDICTED, MORE, CHANGES = 64, 8, 4
+"""Tubes that are predicted at first at least, and for every one tried in the first round and in later ones."""
 PARENTS = 4
 """Best tubes whose changes are tried next."""
 UNTRIED = 512
@@ -65,10 +65,15 @@ class Words(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How long and how large: tubes tried for a question, largest volume of a tube, seed of what is random."""
+    """How tubes are searched.
+
+    tubes: how many are tried for a question. area: largest volume of a tube, as a fraction of the clip's. fit_weight: of
+    the logarithm of a word's fit beside the value of a tube. seed: of what is random.
+    """
 
     tubes: int = EFFORTS["normal"]
     area: float = AREA
+    fit_weight: float = FIT_WEIGHT
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -76,6 +81,8 @@ class Effort:
         check_int(self.seed, "seed", 0)
         if isinstance(self.area, bool) or not isinstance(self.area, int | float) or not 0 < self.area <= 1:
             raise fail("area", "a fraction of the clip, more than 0 and at most 1", repr(self.area))
+        if check_finite(self.fit_weight, "fit_weight") < 0:
+            raise fail("fit_weight", "at least 0", repr(self.fit_weight))
 
     def rounds(self) -> list[int]:
         """Tubes tried in each round."""
@@ -90,7 +97,7 @@ class Effort:
             return runs
         first, *later = self.rounds()
         predicted = max(PREDICTED, MORE * first) + 8 * PARENTS * CLIMBS
-        predicted += sum(-(-MORE * count // PARENTS) * PARENTS for count in later)
+        predicted += sum(-(-CHANGES * count // PARENTS) * PARENTS for count in later)
         return runs + response.cost * predicted
 
 
@@ -112,15 +119,14 @@ def search(
     given: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
     predictor: Predictor | None = None,
     words: Words | None = None,
-    weight: float = FIT_WEIGHT,
 ) -> Iterator[Regions]:
     """Yield the k best regions after every round; the last ones are the answer.
 
     given: proposals, boxes (B, N, M, T, 4) and which of them there are, (B, N, M) bool; any volume, they are shrunk.
     predictor: of the question's clips. words: how well attributes fit tubes; then a region has the attribute that fits
-    it best, and its fit. weight: of the fit's logarithm in the ranking.
+    it best, and its fit.
     """
-    run = _Run(classifier, question, effort, predictor, words, weight)
+    run = _Run(classifier, question, effort, predictor, words)
     tubes = effort.rounds()[0]
     pool = run.proposals(given, max(PREDICTED, MORE * tubes) if predictor else tubes)
     for number, count in enumerate(effort.rounds()):
@@ -140,7 +146,7 @@ def predict(
     given: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
 ) -> Regions:
     """Return the k best regions by prediction alone: no tube is tried. given: as for `search`."""
-    run = _Run(classifier, question, effort, predictor, None, 0.0)
+    run = _Run(classifier, question, effort, predictor, None)
     run.tried = run.proposals(given, UNTRIED, climbs=2 * CLIMBS)
     cost = torch.full(run.shape, predictor.response.cost * run.predictions, device=question.clips.device)
     return replace(run.best(k), masked_clips=cost)
@@ -187,18 +193,20 @@ class _Run:
     effort: Effort
     predictor: Predictor | None
     words: Words | None
-    weight: float
     tried: _Pool | None = None
     predictions: int = 0
-    chances: list[np.random.Generator] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         count = self.question.negative.shape[1]
         self.shape = (len(self.question.clips), count)
         frames, height, width = self.question.clips.shape[2:]
         self.frames, self.size = int(frames), (int(height), int(width))
-        for key, negatives in zip(clip_keys(self.question.clips), self.question.negative.tolist(), strict=True):
-            self.chances += [np.random.default_rng([self.effort.seed, key, negative]) for negative in negatives]
+        self.keys = [key for key in clip_keys(self.question.clips) for _ in range(count)]
+        negatives = self.question.negative.flatten().tolist()
+        self.chances = [
+            np.random.default_rng([self.effort.seed, key, negative])
+            for key, negative in zip(self.keys, negatives, strict=True)
+        ]
 
     def proposals(
         self, given: Sequence[tuple[torch.Tensor, torch.Tensor]], count: int, *, climbs: int = CLIMBS
@@ -210,10 +218,12 @@ class _Run:
                 if there.any():
                     tracks = tracks_of(some[there].float().cpu().numpy(), self.size)
                     sets[q].append(tracks.within(self.effort.area))
-        for parts, rng in zip(sets, self.chances, strict=True):
+        for parts, key in zip(sets, self.keys, strict=True):
             have = sum(len(part) for part in parts)
             room = max(count - have, count - count // 2)  # half of them at least are random
-            parts.append(random_tracks(rng, room, frames=self.frames, area=self.effort.area))
+            # The same ones for all negatives of a clip, so that they are predicted once.
+            rng = np.random.default_rng([self.effort.seed, key])
+            parts.append(random_tracks(rng, count, frames=self.frames, area=self.effort.area)[:room])
         # All questions have equally many; random ones in excess are left out.
         least = min(sum(len(part) for part in parts) for parts in sets)
         pool = self._pool([joined(parts)[:least] for parts in sets])
@@ -225,7 +235,7 @@ class _Run:
         """Change the best tubes of those tried; their estimates add what a prediction says of the change."""
         assert self.tried is not None
         parents = self.tried.leading(PARENTS)
-        times = -(-count * (MORE if self.predictor else 1) // len(parents.tracks[0]))
+        times = -(-count * (CHANGES if self.predictor else 1) // len(parents.tracks[0]))
         pool = self._changed(parents, times)
         known = (parents.values - parents.foretold).repeat_interleave(times, 1)
         return replace(pool, values=pool.values + known)
@@ -258,8 +268,8 @@ class _Run:
         assert self.words is not None
         fits, ids = self.words(boxes)
         fits, ids = pad(fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
-        plain = values - self.weight * _log(fits.amax(-1))
-        return different(boxes, plain[..., None] + self.weight * _log(fits), k, fits=fits, ids=ids)
+        plain = values - self.effort.fit_weight * _log(fits.amax(-1))
+        return different(boxes, plain[..., None] + self.effort.fit_weight * _log(fits), k, fits=fits, ids=ids)
 
     def _pool(self, tracks: list[Tracks]) -> _Pool:
         boxes = torch.from_numpy(np.stack([t.tubes(self.size) for t in tracks])).to(self.question.clips.device)
@@ -275,7 +285,7 @@ class _Run:
         """Return the weighted logarithm of the best word's fit, (B, N, M); 0 without words."""
         if self.words is None:
             return boxes.new_zeros(boxes.shape[:3])
-        return self.weight * _log(self.words(boxes)[0].amax(-1))
+        return self.effort.fit_weight * _log(self.words(boxes)[0].amax(-1))
 
     def _changed(self, parents: _Pool, times: int) -> _Pool:
         """Change each of M tubes `times` times."""

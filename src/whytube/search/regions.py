@@ -56,6 +56,10 @@ class RegionSearch:
         """Return the same with another effort."""
         return replace(self, effort=effort)
 
+    def regions(self, effort: Effort) -> RegionSearch:
+        """Return the same with another effort, as an explainer with words does."""
+        return self.with_effort(effort)
+
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best tubes for every clip and negative class; none has a word."""
         *_, last = self.rounds(question, k)

@@ -96,17 +96,20 @@ class Predictor:
 
     @torch.no_grad()
     def __call__(self, boxes: torch.Tensor) -> torch.Tensor:
-        """Logits once boxes (B, M, T, 4) are masked: (B, M, C)."""
+        """Logits once boxes (B, M, T, 4) are masked: (B, M, C). A tube that comes several times is predicted once."""
         chunk = _CHUNK["cpu" if boxes.device.type == "cpu" else "cuda"]
-        owner = torch.arange(len(boxes), device=boxes.device).repeat_interleave(boxes.shape[1])
+        clip = torch.arange(len(boxes), device=boxes.device).repeat_interleave(boxes.shape[1])
+        rows = torch.cat([clip[:, None].to(boxes.dtype), boxes.flatten(0, 1).flatten(1)], 1)
+        different, place = torch.unique(rows, dim=0, return_inverse=True)
+        owner, tubes = different[:, 0].long(), different[:, 1:].reshape(-1, *boxes.shape[-2:])
         found = []
         with evaluating(self.network):
-            for whose, some in zip(owner.split(chunk), boxes.flatten(0, 1).split(chunk), strict=True):
+            for whose, some in zip(owner.split(chunk), tubes.split(chunk), strict=True):
                 h = self.h[whose]
                 covered = cell_coverage(some, (h.shape[2], h.shape[3], h.shape[4]), self.frame)
                 changed = self.response(h.float(), covered).to(h.dtype)
                 found.append(self.network.back(changed, self.response.cut).float())
-        return torch.cat(found).view(*boxes.shape[:2], -1)
+        return torch.cat(found)[place].view(*boxes.shape[:2], -1)
 
 
 def back_share(classifier: VideoClassifier, cut: str) -> float:
