@@ -1,73 +1,81 @@
 #!/usr/bin/env bash
-# The study of J-HMDB behind results/jhmdb.json, results/jhmdb-1.json and the classifiers of docs/jhmdb.md: I3D from Kinetics on splits 1 to 3
-# with the paper's objective and ours; and the paper's C3D-ResNet, from nothing and from the embedded world. Several runs
-# share the GPU. Then, unless CONTROLS=0, on split 1: insertion and deletion (jhmdb-curves.json), the same tubes on a network
-# that was fine-tuned with another seed (jhmdb-transfer.json), and a network with random weights (jhmdb-random-weights.json).
-# Usage: studies/jhmdb.sh JHMDB OUT
+# The study of J-HMDB: I3D on splits 1 to 3 (the shipped network on split 1; the others are fine-tuned here), their
+# explainers, and all figures behind results/jhmdb*.json. Runs share the GPU. Usage: studies/jhmdb.sh JHMDB OUT
+#
+# STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
+# jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (all peers at equal cost, jhmdb-peers.json), effort (quality
+# over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
-here=$(dirname "$0")/../configs
+config=$(dirname "$0")/../configs/jhmdb-i3d.toml
 read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
-read -ra quick <<<"${QUICK:-}"   # e.g. --clips 64, to try the script
-read -ra judged <<<"${JUDGED:-}" # e.g. --count 4
-read -ra worldly <<<"${WORLD_SPLITS:-1 2 3}" # splits on which C3D also starts from the embedded world
+read -ra stages <<<"${STAGES:-networks peers effort front}"
+read -ra quick <<<"${QUICK:-}" # options of trainings, e.g. --clips 64, to try the script
+effort=${EFFORT:-96}           # tubes tried where answers are judged
+others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all
+few=${FEW:-48}                 # clips judged by peers, effort and front
+main=ours-regions,predicted,random-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
 mkdir -p "$out"
 
-i3d() { # SPLIT
-    local data=$out/jhmdb-$1 dir=$out/i3d-$1 config=$here/jhmdb-i3d.toml
-    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$dir" --save "$dir/classifier.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir" --save "$dir/explainer.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$data" --out "$dir/paper" --objective paper --lr 1e-3 \
-        --classifier "$dir/classifier.safetensors" --save "$dir/paper/explainer.json" "${quick[@]}"
-    "${whytube[@]}" evaluate --config "$config" --data "$data" --model "$dir" --with "$dir/paper/explainer.safetensors" \
-        --out "$out/jhmdb-$1.json" "${judged[@]}"
+explainer() { # SPLIT CLASSIFIER
+    "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2" --out "$out/i3d-$1" \
+        --save "$out/i3d-$1/explainer.json" "${quick[@]}"
 }
 
-controls() { # what else is asked on split 1
-    local data=$out/jhmdb-1 dir=$out/i3d-1 twin=$out/i3d-1-twin config=$here/jhmdb-i3d.toml
-    local common=(--config "$here/jhmdb-i3d.toml" --data "$out/jhmdb-1" --model "$out/i3d-1" "${judged[@]}")
-    local peers=grad-cam,random-tube,random-verified
-    "${whytube[@]}" train classifier --config "$config" --data "$data" --out "$twin" --seed 1 "${quick[@]}"
-    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers" --curves -k 3 --out "$out/jhmdb-curves.json"
-    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers,shuffled-scores" --fills mean,blur,freeze,zero,noise \
-        --judge-with "$twin" --out "$out/jhmdb-transfer.json"
-    "${whytube[@]}" evaluate "${common[@]}" --peers "$peers" --random-weights --out "$out/jhmdb-random-weights.json"
+judge() { # SPLIT COUNT
+    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-$1" --model "$out/i3d-$1" --count "$2" --effort "$effort" \
+        --peers "$main" --out "$out/jhmdb-$1.json" --overwrite
 }
 
-c3d() { # NAME SPLIT [OPTION ...]
-    local dir=$out/$1-$2
-    "${whytube[@]}" train classifier --config "$here/jhmdb-c3d.toml" --data "$out/jhmdb-$2" --out "$dir" \
-        --save "$dir.json" "${@:3}" "${quick[@]}"
+network() { # SPLIT
+    local dir=$out/i3d-$1
+    mkdir -p "$dir"
+    if [ "$1" = 1 ]; then
+        cp "$(dirname "$0")/../src/whytube/models/jhmdb-i3d/classifier.safetensors" "$dir/"
+        explainer 1 "$dir/classifier.safetensors"
+        judge 1 0
+    else
+        "${whytube[@]}" train classifier --config "$config" --data "$out/jhmdb-$1" --out "$dir" \
+            --save "$dir/classifier.json" "${quick[@]}"
+        explainer "$1" "$dir/classifier.safetensors"
+        judge "$1" "$others"
+    fi
 }
 
-for split in 1 2 3; do
-    "${whytube[@]}" data import jhmdb "$folder" --split "$split" --out "$out/jhmdb-$split"
+few_of() { # NAME OPTION ...: figures of a few clips of split 1
+    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-1" --model "$out/i3d-1" --count "$few" \
+        --out "$out/jhmdb-$1.json" --overwrite "${@:2}"
+}
+
+for stage in "${stages[@]}"; do
+    case $stage in
+    networks)
+        for split in 1 2 3; do
+            [ -d "$out/jhmdb-$split" ] || "${whytube[@]}" data import jhmdb "$folder" --split "$split" --out "$out/jhmdb-$split"
+        done
+        running=()
+        for split in 1 2 3; do
+            network "$split" >"$out/i3d-$split.log" 2>&1 &
+            running+=($!)
+        done
+        for process in "${running[@]}"; do wait "$process"; done
+        "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
+        ;;
+    peers) few_of peers --effort normal --peers all-peers,ours-regions,predicted,random-verified,random-tube ;;
+    effort)
+        for tubes in ${TUBES:-4 8 16 32 64 128}; do
+            few_of "effort-$tubes" --regions --effort "$tubes" --peers random-verified --tubes "$tubes"
+        done
+        ;;
+    front)
+        for weight in ${WEIGHTS:-0 0.3 1 3}; do
+            few_of "front-$weight" --effort normal --fit-weight "$weight" --peers random-tube --count "${FRONT:-0}"
+        done
+        ;;
+    *)
+        echo "unknown stage $stage" >&2
+        exit 2
+        ;;
+    esac
 done
-running=()
-for split in 1 2 3; do
-    i3d "$split" >"$out/i3d-$split.log" 2>&1 &
-    running+=($!)
-done
-{
-    for split in 1 2 3; do c3d c3d "$split"; done
-    "${whytube[@]}" train classifier --preset c3d-resnet --recipe world --lr 1e-3 --clips 19200 --distinct 6400 \
-        --out "$out/world" "${quick[@]}"
-    for split in "${worldly[@]}"; do c3d c3d-world "$split" --pretrained "$out/world/classifier.safetensors"; done
-} >"$out/c3d.log" 2>&1 &
-others=$!
-for process in "${running[@]}"; do wait "$process"; done
-"${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
-[ "${CONTROLS:-1}" = 0 ] || controls >"$out/controls.log" 2>&1
-wait "$others"
-networks=() words=()
-for split in 1 2 3; do
-    networks+=("I3D from Kinetics, split $split=$out/i3d-$split/classifier.json")
-    words+=("ours, split $split=$out/i3d-$split/explainer.json" "paper objective, split $split=$out/i3d-$split/paper/explainer.json")
-done
-for split in 1 2 3; do networks+=("C3D-ResNet from nothing, split $split=$out/c3d-$split.json"); done
-for split in "${worldly[@]}"; do
-    networks+=("C3D-ResNet from the embedded world, split $split=$out/c3d-world-$split.json")
-done
-"${results[@]}" curves "${networks[@]}" --out "$out/jhmdb-classifiers.json"
-"${results[@]}" curves "${words[@]}" --out "$out/jhmdb-explainers.json"

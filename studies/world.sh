@@ -12,13 +12,17 @@ preset=${PRESET:-c3d-resnet}
 clips=${CLIPS:-19200}
 words=${EXPLAINER_CLIPS:-6000}
 count=${COUNT:-192}
+effort=${EFFORT:-96} # tubes tried
+area=${AREA:-0.066}  # of a tube, at most: that of a square of the paper's smaller side
+masked=${MASKED_RUNS:-24000}
+peers=ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,centre,true-box,random-tube,random-attribute
 read -ra seeds <<<"${SEEDS:-0 1 2}"
 read -ra layers <<<"${FC:-1 2 3}"
 mkdir -p "$out"
 
 explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
     "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective "$2" --seed "$3" --out "$1/$4" \
-        --recipe converging --clips "$words" --distinct 2000 "${@:5}"
+        --recipe converging --clips "$words" --distinct 2000 --set masked_runs="$masked" "${@:5}"
 }
 
 network() { # SEED FC: a classifier with its explainers, judged
@@ -29,13 +33,16 @@ network() { # SEED FC: a classifier with its explainers, judged
     explainer "$dir" paper "$1" paper
     more+=(--with "$dir/paper/explainer.safetensors")
     if [ "$2" = 1 ]; then
+        explainer "$dir" ours "$1" permuted --permuted-table --set masked_runs=0
+        more+=(--with "permuted-table=$dir/permuted/explainer.safetensors")
+    fi
+    if [ "$2" = 1 ] && [ "${ABLATIONS:-1}" = 1 ]; then
         explainer "$dir" two-sided "$1" two-sided
         explainer "$dir" ours+class "$1" ours+class
-        explainer "$dir" ours "$1" permuted --permuted-table
-        more+=(--with "$dir/two-sided/explainer.safetensors" --with "$dir/ours+class/explainer.safetensors"
-            --with "permuted-table=$dir/permuted/explainer.safetensors")
+        more+=(--with "$dir/two-sided/explainer.safetensors" --with "$dir/ours+class/explainer.safetensors")
     fi
-    "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --out "$dir.json"
+    "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --effort "$effort" --area "$area" \
+        --peers "$peers" --out "$dir.json"
 }
 
 controls() { # SEED NEXT: what else is asked of the network with one fc layer
@@ -68,7 +75,7 @@ curves() { # the losses of the objectives on the shipped classifier
 }
 
 drawing=()
-if [[ " ${layers[*]} " == *" 1 "* ]]; then
+if [[ " ${layers[*]} " == *" 1 "* && ${CURVES:-1} = 1 ]]; then
     curves >"$out/curves.log" 2>&1 &
     drawing+=($!)
 fi

@@ -70,7 +70,7 @@ class C3DResNet(VideoClassifier):
     foldable = True
     halvable = True
     cuts: ClassVar[tuple[str, ...]] = ("block1", "block2", "block3", "block4")
-    response_cut: ClassVar[str | None] = "block3"
+    response_cut: ClassVar[str | None] = "block4"
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -71,7 +72,7 @@ def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0)
         return World(size=size[0], frames=frames, seed=seed)
     from whytube.data.layout import read_dataset
 
-    return read_dataset(data).source(frames=frames, size=size)
+    return read_dataset(data).source(frames=frames, size=size, workers=max(4, min(16, os.cpu_count() or 4)))
 
 
 def require_new(*paths: Path | None, overwrite: bool, also: str = "") -> None:

@@ -45,6 +45,8 @@ FIRST, ROUNDS = 3, 4
 LEAST = 4
 PREDICTED, MORE, CHANGES = 64, 8, 4
 """Tubes that are predicted at first at least, and for every one tried in the first round and in later ones."""
+CHEAP, MANY = 0.02, 4
+"""Where a prediction costs less than this share of a run, there are so many times as many."""
 PARENTS = 4
 """Best tubes whose changes are tried next."""
 UNTRIED = 512
@@ -67,8 +69,8 @@ class Words(Protocol):
 class Effort:
     """How tubes are searched.
 
-    tubes: how many are tried for a question. area: largest volume of a tube, as a fraction of the clip's. fit_weight: of
-    the logarithm of a word's fit beside the value of a tube. seed: of what is random.
+    tubes: how many are tried for a question. area: largest volume of a tube, as a fraction of the clip's. fit_weight:
+    of the logarithm of a word's fit beside the value of a tube. seed: of what is random.
     """
 
     tubes: int = EFFORTS["normal"]
@@ -95,9 +97,9 @@ class Effort:
         runs = float(len(SELECTING_FILLS) * self.tubes)
         if response is None:
             return runs
-        first, *later = self.rounds()
-        predicted = max(PREDICTED, MORE * first) + 8 * PARENTS * CLIMBS
-        predicted += sum(-(-CHANGES * count // PARENTS) * PARENTS for count in later)
+        (first, *later), many = self.rounds(), _many(response)
+        predicted = many * max(PREDICTED, MORE * first) + 8 * PARENTS * CLIMBS
+        predicted += sum(-(-many * CHANGES * count // PARENTS) * PARENTS for count in later)
         return runs + response.cost * predicted
 
 
@@ -128,12 +130,17 @@ def search(
     """
     run = _Run(classifier, question, effort, predictor, words)
     tubes = effort.rounds()[0]
-    pool = run.proposals(given, max(PREDICTED, MORE * tubes) if predictor else tubes)
+    pool = run.proposals(given, _many(predictor.response) * max(PREDICTED, MORE * tubes) if predictor else tubes)
     for number, count in enumerate(effort.rounds()):
         if number:
             pool = run.changes(count)
         run.attempt(pool, count)
         yield run.best(k)
+
+
+def _many(response: Response) -> int:
+    """Return how many times as many tubes are predicted as usual."""
+    return MANY if response.cost < CHEAP else 1
 
 
 def predict(
@@ -235,7 +242,8 @@ class _Run:
         """Change the best tubes of those tried; their estimates add what a prediction says of the change."""
         assert self.tried is not None
         parents = self.tried.leading(PARENTS)
-        times = -(-count * (CHANGES if self.predictor else 1) // len(parents.tracks[0]))
+        each = CHANGES * _many(self.predictor.response) if self.predictor else 1
+        times = -(-count * each // len(parents.tracks[0]))
         pool = self._changed(parents, times)
         known = (parents.values - parents.foretold).repeat_interleave(times, 1)
         return replace(pool, values=pool.values + known)

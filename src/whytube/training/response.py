@@ -50,13 +50,14 @@ def fit_response(
 ) -> Response | None:
     """Train the response of a classifier with `recipe.masked_runs` runs; None without any, or for one without cuts.
 
-    Of the recipe only its seed, `distinct` and `masked_runs` are used. folder: receives FILE, to resume from.
+    Of the recipe only its seed and `masked_runs` are used. folder: receives FILE, to resume from.
     """
     steps = recipe.masked_runs // (CLIPS * TUBES)
     if classifier.response_cut is None or steps == 0:
         return None
     own = replace(
         recipe,
+        distinct=None,
         clips=steps * CLIPS,
         batch_size=CLIPS,
         optimizer="adamw",
