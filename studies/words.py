@@ -55,6 +55,7 @@ def main() -> None:
         raise SystemExit(f"{options.model} has seen boxes: give a model whose explainer was trained with --boxes 0")
     source = open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0)
     device, started = torch.device(options.device), time.perf_counter()
+    origin = provenance(device, seed=0) | {"data": Path(options.data).name, "model": options.model}
     judged = _test_clips(explainer, source, options.test, device)
     drawn = drawn_steps(classifier, source, explainer.scores, drawn_clips(source, options.boxes), device)
     total = len(drawn.clip.unique())
@@ -74,8 +75,7 @@ def main() -> None:
         scores = _trained(explainer.scores, drawn, total, 0)
         told["fit"] = _fit(scores, curve, explainer, judged)
         print(json.dumps(told["fit"], indent=1))
-    told["provenance"] = provenance(device, seed=0) | {"data": Path(options.data).name, "model": options.model}
-    told["provenance"] |= {"recipe": how, "seconds": round(time.perf_counter() - started)}
+    told["provenance"] = origin | {"recipe": how, "seconds": round(time.perf_counter() - started)}
     Path(options.out).write_text(json.dumps(told, indent=1) + "\n")
 
 

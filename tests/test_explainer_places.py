@@ -4,7 +4,7 @@ import torch
 
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.explainer.objective import place_term
-from whytube.explainer.places import find_places, place_boxes, place_targets, steps_of_frames
+from whytube.explainer.places import find_places, place_boxes, place_iou, place_targets, steps_of_frames
 from whytube.subpath import max_subpath
 from whytube.tubes import region_iou
 
@@ -17,6 +17,14 @@ def test_places_are_the_boxes_of_all_forms_and_cells():
     place = (5 * h + 2) * w + 3  # form 5 on row 2, column 3
     cells = torch.tensor([[5, 2, 3]] * t)
     assert torch.equal(own[place], forms.boxes(cells)[0])
+
+
+def test_overlaps_with_places_are_those_of_their_boxes():
+    forms = tiny_scores().forms
+    own = place_boxes(forms)
+    boxes = torch.tensor([[3.0, 2, 20, 17], [0, 0, 0, 0], [-5, 8, 90, 60]])
+    expected = region_iou(boxes[:, None, None], own[None, :, None])
+    torch.testing.assert_close(place_iou(forms, boxes, own), expected)
 
 
 def test_targets_lie_on_the_places_that_overlap_the_drawn_box():

@@ -18,7 +18,7 @@ SAID = 0.5
 """A word is said where its fit is at least this, so where it is more likely right than wrong."""
 LEAST = 0.01
 """Added to expected IoUs before logarithms are taken."""
-KNOTS = 12
+KNOTS = 30
 _STEPS, _RIDGE = 30, 1e-3
 
 

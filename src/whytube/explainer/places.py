@@ -19,7 +19,7 @@ import torch
 
 from whytube.explainer.fit import rivals
 from whytube.explainer.scores import Forms
-from whytube.tubes import box_areas, region_iou
+from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,8 @@ def place_boxes(forms: Forms) -> torch.Tensor:
 
 def place_targets(forms: Forms, boxes: torch.Tensor) -> torch.Tensor:
     """Target distribution over the places of a step for each drawn box: (..., 4) -> (..., P)."""
-    return (SHARPNESS * _box_iou(boxes.float(), place_boxes(forms).to(boxes.device))).softmax(-1)
+    boxes = boxes.float()
+    return (SHARPNESS * place_iou(forms, boxes, place_boxes(forms).to(boxes))).softmax(-1)
 
 
 def steps_of_frames(steps: int, frames: int) -> torch.Tensor:
@@ -53,9 +54,22 @@ def steps_of_frames(steps: int, frames: int) -> torch.Tensor:
     return torch.arange(frames) * steps // frames
 
 
-def _box_iou(boxes: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """IoU of boxes (..., 4) with places (P, 4): (..., P)."""
-    return region_iou(boxes[..., None, None, :], places[:, None])
+def place_iou(forms: Forms, boxes: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """IoU of boxes (..., 4) with all places, whose boxes are `own` (P, 4): (..., P).
+
+    Places of a form share their columns and rows, so overlaps are worked out per column and row.
+    """
+    grid = own.view(forms.count, *forms.grid[1:], 4)  # (K, H, W, 4)
+    wide = _overlap(boxes[..., 0], boxes[..., 2], grid[:, 0, :, 0], grid[:, 0, :, 2])  # (..., K, W)
+    high = _overlap(boxes[..., 1], boxes[..., 3], grid[:, :, 0, 1], grid[:, :, 0, 3])  # (..., K, H)
+    shared = high[..., :, None] * wide[..., None, :]
+    union = (box_areas(boxes)[..., None, None, None] + box_areas(grid)).sub_(shared)
+    return (shared / union.clamp_min_(1e-9)).flatten(-3)
+
+
+def _overlap(low: torch.Tensor, high: torch.Tensor, lows: torch.Tensor, highs: torch.Tensor) -> torch.Tensor:
+    """Length that intervals (...) share with others (K, W): (..., K, W)."""
+    return (torch.minimum(high[..., None, None], highs) - torch.maximum(low[..., None, None], lows)).clamp_min_(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +130,7 @@ class Places:
         boxes, own = boxes.to(self.chances.dtype), self.own
         chunk = max(1, _VALUES // (len(boxes) * boxes.shape[2] * len(self.own)))
         parts = [
-            torch.einsum("bmtp,bstp->bsmt", _box_iou(part, own), self.chances)
+            torch.einsum("bmtp,bstp->bsmt", place_iou(self.forms, part, own), self.chances)
             for part in torch.split(boxes, chunk, dim=1)
         ]
         return torch.cat(parts, 2)
@@ -142,7 +156,7 @@ class Places:
         The offset is a share of the attribute's best value in the clip, so that a tube goes on as long as it finds the
         attribute at least that well, and ends where the attribute is no longer to be told from the rest.
         """
-        expected = self.chances @ _box_iou(self.own, self.own)  # (B, s, t, P)
+        expected = self.chances @ place_iou(self.forms, self.own, self.own)  # (B, s, t, P)
         scores = expected - offset * expected.amax((-1, -2), keepdim=True)
         return scores.view(*scores.shape[:3], self.forms.count, *self.forms.grid[1:]).transpose(2, 3).contiguous()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from whytube.explainer.fit import fit_curve, reliability, rivals
-from whytube.explainer.places import place_boxes
+from whytube.explainer.places import place_boxes, place_iou
 from whytube.search.verify import listed
 from whytube.training.places import fit_places
 from whytube.tubes import region_iou
@@ -91,7 +91,7 @@ def _cases(scores: Scores, clip: DrawnSteps, learnt: torch.Tensor, generator: to
     own = place_boxes(scores.forms).to(clip.boxes)
     every = ids.expand(len(clip), -1)
     chances = scores.step_volumes(clip.rows, every).flatten(2).softmax(-1)  # (F, s, P)
-    expected = chances @ region_iou(own[:, None, None], own[None, :, None]).to(chances)  # (F, s, P)
+    expected = chances @ place_iou(scores.forms, own, own).to(chances)  # (F, s, P)
     cells = len(own) // scores.forms.count
     best = expected[:, words].view(len(clip), -1, scores.forms.count, cells).argmax(-1)  # (F, w, K)
     best = best + cells * torch.arange(scores.forms.count, device=best.device)
