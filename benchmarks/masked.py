@@ -1,6 +1,6 @@
 """Masked clips per second: `masked_logits` against a plain loop that erases a tube and runs the classifier.
 
-python benchmarks/masked.py [--device cpu] [--seed 0] [--quick] [--variants [--compile]] [--out FILE.json]
+python benchmarks/masked.py [--device cpu] [--seed 0] [--quick] [--variants] [--out FILE.json]
 """
 
 from __future__ import annotations
@@ -154,13 +154,10 @@ def table(report: dict[str, Any]) -> str:
 def main(words: list[str] | None = None) -> None:
     """Measure, print the table, write the report."""
     parser = options(__doc__)
-    parser.add_argument("--variants", action="store_true", help="ways to run I3D on whole clips, beside each other")
-    parser.add_argument(
-        "--compile", action="store_true", help="with --variants: torch.compile, too, which takes a minute"
-    )
+    parser.add_argument("--variants", action="store_true", help="I3D on whole clips, plainly and ours")
     given = parser.parse_args(words)
     if given.variants:
-        report = masked_variants.run(given.device, seed=given.seed, quick=given.quick, compiled=given.compile)
+        report = masked_variants.run(given.device, seed=given.seed, quick=given.quick)
         report = {"benchmark": "masked variants", **report, "provenance": provenance(given.device, seed=given.seed)}
     else:
         report = run(given.device, seed=given.seed, quick=given.quick)

@@ -32,7 +32,8 @@ LEVELS = (
     ("report",),
     ("cli",),
 )
-# The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy.
+# The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy;
+# triton has a place for each kernel.
 ONLY_IN = {
     "av": "video/",
     "cv2": "video/opencv.py",
@@ -41,7 +42,7 @@ ONLY_IN = {
     "filelock": "training/loop.py",
     "tensorboard": "training/history.py",
     "torch.utils.tensorboard": "training/history.py",
-    "triton": "subpath/cuda",
+    "triton": ("subpath/cuda", "classifiers/cuda_pool.py"),
     "transformers": "classifiers/adapters.py",
     "torchvision": "classifiers/adapters.py",
     "supervision": "tubes/export.py",

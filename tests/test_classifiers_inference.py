@@ -2,7 +2,9 @@ import pytest
 import torch
 from torch.nn.functional import conv3d, max_pool3d
 
+from subpath_kernels import DEVICE, HAS_TRITON
 from whytube.classifiers.blocks import same_padding
+from whytube.classifiers.i3d import POOLS
 from whytube.classifiers.inference import convolve, convolve_cells, max_pool, pad, pool_along, pool_frames
 
 
@@ -50,3 +52,36 @@ def test_pooling_one_dimension_after_the_other_is_the_same(kernel, stride, layou
         frames = pool_frames(x, kernel[1:], stride[1:])
         assert torch.equal(pool_along(frames, kernel[:1], stride[:1]), wanted), "frames first, as on a GPU"
     assert torch.equal(max_pool(x, kernel, stride), wanted), "with a tape it is torch's own"
+
+
+I3D_POOLINGS = sorted({*POOLS.values(), ((3, 3, 3), (1, 1, 1))})  # the last stands inside every Mixed
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="needs a triton whose interpreter works with this numpy")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(("kernel", "stride"), I3D_POOLINGS)
+def test_the_kernel_pools_like_torch(kernel, stride, dtype):
+    """Without a GPU in Triton's interpreter. A slice of a map has strides of its own; NaN and -inf stay."""
+    from whytube.classifiers import cuda_pool
+
+    x = drawn(2, 70, 5, 6, 8).to(DEVICE, dtype).contiguous(memory_format=torch.channels_last_3d)
+    x[0, 3, 2, 2, 2], x[1, :9] = torch.nan, -torch.inf
+    for part in (x, x[:, 2:68, 1:, 1:, :-1]):
+        found, wanted = cuda_pool.max_pool(part, kernel, stride), max_pool3d(part, kernel, stride)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+        assert found.is_contiguous(memory_format=torch.channels_last_3d)
+
+
+def test_the_kernel_pools_nothing_to_nothing():
+    cuda_pool = pytest.importorskip("whytube.classifiers.cuda_pool")
+    assert cuda_pool.max_pool(torch.zeros(0, 4, 3, 3, 3), (3, 3, 3), (1, 1, 1)).shape == (0, 4, 1, 1, 1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last_3d])
+@pytest.mark.parametrize(("kernel", "stride"), I3D_POOLINGS)
+def test_pooling_on_a_gpu_is_the_same(kernel, stride, layout, dtype):
+    x = drawn(4, 192, 17, 38, 50).to("cuda", dtype).contiguous(memory_format=layout)
+    with torch.no_grad():
+        assert torch.equal(max_pool(x, kernel, stride), max_pool3d(x, kernel, stride))

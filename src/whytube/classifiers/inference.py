@@ -6,6 +6,7 @@ Each has torch's own function where gradients are wanted, and gives the same val
 from __future__ import annotations
 
 import functools
+import importlib.util
 from typing import TYPE_CHECKING
 
 import torch
@@ -71,12 +72,24 @@ def _cells(x: Tensor, stride: Triple) -> Tensor:
 
 
 def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Max pooling of padded (B, d, T, H, W); without gradients frames first where on a GPU, then time."""
+    """Max pooling of padded (B, d, T, H, W).
+
+    Without gradients on a GPU it is a kernel of ours where channels are last, else frames first, then time.
+    """
     if torch.is_grad_enabled():
         return functional.max_pool3d(x, kernel, stride)
-    if x.device.type == "cuda":
+    if x.is_cuda and x.stride(1) == 1 and _has_triton():
+        from whytube.classifiers import cuda_pool  # brings a compiler along
+
+        return cuda_pool.max_pool(x, kernel, stride)
+    if x.is_cuda:
         return pool_along(pool_frames(x, kernel[1:], stride[1:]), kernel[:1], stride[:1])
     return pool_along(x, kernel, stride)
+
+
+@functools.cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def pool_frames(x: Tensor, kernel: tuple[int, int], stride: tuple[int, int]) -> Tensor:
