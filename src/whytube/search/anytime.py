@@ -233,7 +233,7 @@ class _Run:
     def attempt(self, pool: _Pool, count: int) -> None:
         """Try the most promising tubes of a pool."""
         chosen = pool.rows(self._spread(pool, count) if self.predictor else self._in_turn(pool, count))
-        boxes = chosen.boxes.unflatten(0, self.shape)
+        boxes = self._shaped(chosen.boxes)
         every = torch.ones(boxes.shape[:3], dtype=torch.bool, device=boxes.device)
         runs = [
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
@@ -246,13 +246,13 @@ class _Run:
     def best(self, k: int) -> Regions:
         """Return the k best tubes of those tried, as different regions and words."""
         assert self.tried is not None
-        spent = len(SELECTING_FILLS) * self.tried.values.shape[1]
+        spent = float(len(SELECTING_FILLS)) * self.tried.values.shape[1]
         if self.predictor:
             spent += self.predictor.response.cost * self.predictions
         leading = self.tried.leading(ANSWERS)
-        boxes, values = leading.boxes.unflatten(0, self.shape), leading.values.unflatten(0, self.shape)
+        boxes, values = self._shaped(leading.boxes), self._shaped(leading.values)
         best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
-        return replace(best, masked_clips=torch.full(self.shape, float(spent), device=boxes.device))
+        return replace(best, masked_clips=torch.full(self.shape, spent, device=boxes.device))
 
     def _worded(self, boxes: torch.Tensor, values: torch.Tensor, k: int) -> Regions:
         assert self.words is not None
@@ -261,12 +261,16 @@ class _Run:
         plain = values - self.weight * _log(fits.amax(-1))
         return different(boxes, plain[..., None] + self.weight * _log(fits), k, fits=fits, ids=ids)
 
+    def _shaped(self, x: torch.Tensor) -> torch.Tensor:
+        """(Q, ...) -> (B, N, ...)."""
+        return x.view(*self.shape, *x.shape[1:])
+
     def _pool(self, tracks: list[Tracks]) -> _Pool:
         boxes = torch.from_numpy(np.stack([t.tubes(self.size) for t in tracks])).to(self.question.clips.device)
         foretold = boxes.new_zeros(boxes.shape[:2])
         if self.predictor:
-            shaped = boxes.unflatten(0, self.shape)
-            logits = self.predictor(shaped.flatten(1, 2)).unflatten(1, shaped.shape[1:3])
+            shaped = self._shaped(boxes)
+            logits = self.predictor(shaped.flatten(1, 2)).view(*shaped.shape[:3], -1)
             self.predictions += boxes.shape[1]
             foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1)
         return _Pool(tracks, boxes, foretold, foretold)

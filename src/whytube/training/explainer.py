@@ -68,8 +68,8 @@ def fit_explainer(
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         response = None
         if loop.objective.verify:
-            given = {"folder": folder, "resume": resume}
-            response = fit_response(classifier, source, recipe, device=torch.device(device), **given)
+            where = torch.device(device)
+            response = fit_response(classifier, source, recipe, device=where, folder=folder, resume=resume)
         names = tuple(source.attribute_names)
         explainer = Explainer(classifier, loop.scores.eval(), names, source.table, objective, loop.fit, response)
         if folder is not None:
