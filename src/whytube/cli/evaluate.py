@@ -141,7 +141,7 @@ def evaluate(
     explainer = explainer.with_effort(Effort(tubes=find_effort(effort), area=area, seed=seed))
     response = explainer.response or untrained_response(classifier)
     cost = explainer.effort.masked_clips(response) if explainer.verifies else 2.0 * explainer.effort.tubes
-    tubes = tubes or round(cost / len(SELECTING_FILLS))
+    tubes = round(cost / len(SELECTING_FILLS)) if tubes is None else tubes
     own = Remembered(explainer)
     methods: list[Any] = [own]
     for text in other or []:

@@ -214,9 +214,8 @@ class _Run:
             have = sum(len(part) for part in parts)
             room = max(count - have, count - count // 2)  # half of them at least are random
             parts.append(random_tracks(rng, room, frames=self.frames, area=self.effort.area))
-        # All questions have equally many; random ones in excess are left out.
-        least = min(sum(len(part) for part in parts) for parts in sets)
-        pool = self._pool([joined(parts)[:least] for parts in sets])
+        # Of more than `count`, as many in all, spread evenly: the same whatever else is in the batch.
+        pool = self._pool([tracks[_evenly(len(tracks), count)] for tracks in map(joined, sets)])
         for _ in range(climbs if self.predictor else 0):
             pool = pool + self._changed(pool.leading(2 * PARENTS), 4)
         return pool
@@ -295,7 +294,7 @@ class _Run:
 
     def _in_turn(self, pool: _Pool, count: int) -> torch.Tensor:
         """Rows (Q, count) spread evenly over a pool in its order: given tubes first, then random ones."""
-        rows = np.linspace(0, pool.boxes.shape[1] - 1, count).round().astype(np.int64)
+        rows = _evenly(pool.boxes.shape[1], count)
         return torch.from_numpy(rows).to(pool.boxes.device).expand(len(pool.boxes), -1)
 
 
@@ -346,6 +345,11 @@ def _apart(same: NDArray[np.bool_], count: int) -> list[int]:
         if len(taken) < count and not same[place, taken].any():
             taken.append(place)
     return taken + [place for place in range(len(same)) if place not in taken][: count - len(taken)]
+
+
+def _evenly(length: int, count: int) -> NDArray[np.int64]:
+    """Places of `count` of so many, spread evenly."""
+    return np.linspace(0, length - 1, count).round().astype(np.int64)
 
 
 def _log(fits: torch.Tensor) -> torch.Tensor:
