@@ -146,7 +146,7 @@ def test_scores_are_what_masking_does_and_how_well_the_word_fits():
         word = int(regions.attribute_ids[b, n, r])
         fit = SILENT
         if word >= 0:
-            fit = max(SILENT, float(raw[b, n, r, places.attribute_ids[b] == word]))
+            fit = SILENT + (1 - SILENT) * float(raw[b, n, r, places.attribute_ids[b] == word])
         assert float(regions.scores[b, n, r]) == pytest.approx(risen + math.log(fit), abs=1e-3)
 
 

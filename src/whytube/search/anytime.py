@@ -258,7 +258,9 @@ class _Run:
         fits, ids = self.words(boxes)
         fits, ids = pad(fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
         plain = values - self.weight * _log(fits.amax(-1))
-        return different(boxes, plain[..., None] + self.weight * _log(fits), k, fits=fits, ids=ids)
+        ranked = plain[..., None] + self.weight * _log(fits)
+        ranked[..., :-1] = ranked[..., :-1].masked_fill(fits[..., :-1] <= SILENT, -torch.inf)
+        return different(boxes, ranked, k, fits=fits, ids=ids)
 
     def _shaped(self, x: torch.Tensor) -> torch.Tensor:
         """(Q, ...) -> (B, N, ...)."""
