@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whytube.search.verify import log_odds, masked_logits, top_regions
+from whytube.search.masked import masked_logits
+from whytube.search.score import log_odds
+from whytube.search.verify import top_regions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

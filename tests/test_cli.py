@@ -263,8 +263,8 @@ def test_words_are_learnt_for_a_network_of_ones_own_and_measured(tmp_path):
     result = run("evaluate", *words, "--out", tmp_path / "found.json")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "found.json").read_text())
-    assert {"grad-cam-regions", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
-    assert found["methods"]["grad-cam-regions"]["word_in_class"] is None, "it says no words"
+    assert {"ours-regions", "ours", "grad-cam", "random-tube"} <= set(found["methods"])
+    assert found["methods"]["ours-regions"]["word_in_class"] is None, "it says no words"
     assert found["provenance"]["model"] == "mine.py:build"
 
 

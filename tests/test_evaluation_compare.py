@@ -4,7 +4,7 @@ import torch
 from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.evaluation import Results, evaluate
 from whytube.evaluation.compare import COMPARED, compare, paired, references
-from whytube.evaluation.methods import Centre, GradCam
+from whytube.evaluation.methods import MAKERS, Centre, MapMethod
 from whytube.evaluation.results import Comparison
 
 
@@ -59,7 +59,7 @@ def test_who_is_compared():
 
 def test_results_carry_them(tmp_path):
     model, source = Adder(), Squares(6)
-    methods = [Knowing(), Centre(WORDS), GradCam(model)]
+    methods = [Knowing(), Centre(WORDS), MapMethod(model, MAKERS["grad-cam"])]
     results = evaluate(methods, model, source, fills=("mean",))
     told = results.comparisons["knowing"]
     assert list(told) == ["centre", "grad-cam"]

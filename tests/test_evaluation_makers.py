@@ -12,8 +12,8 @@ from whytube.evaluation.methods import MAKERS
 from whytube.evaluation.methods.gradients import attributions
 from whytube.evaluation.methods.maps import AREA
 from whytube.search.grad_cam import margins
+from whytube.search.score import log_odds
 from whytube.search.verify import ask as ask_about
-from whytube.search.verify import log_odds
 
 
 def peak(maps):

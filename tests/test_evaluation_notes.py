@@ -14,7 +14,7 @@ from whytube.evaluation import evaluate, make_methods
 from whytube.evaluation.methods import Centre, RandomAttribute, Remembered
 from whytube.evaluation.results import Figure, Results
 from whytube.report import write_report
-from whytube.search.grad_cam import GradCamRegions
+from whytube.search.regions import RegionSearch
 
 CONTROLS = ["random-attribute", "shuffled-attributes", "random-tube"]
 
@@ -86,7 +86,7 @@ def test_where_each_clip_has_one_word_to_choose_a_control_says_so():
 
 def test_a_method_without_words_is_told_and_its_controls_too():
     model = Adder()
-    own = Remembered(GradCamRegions(model))
+    own = Remembered(RegionSearch(model))
     results = measured(own, Squares(3), model=model)
     assert any("shuffled-attributes` cannot differ" in note and "says no words" in note for note in results.notes)
     assert f"`{own.name}` says no words: it has no figures of words." in results.notes

@@ -16,8 +16,9 @@ from whytube.errors import ModelError
 from whytube.evaluation import evaluate
 from whytube.evaluation import state as states
 from whytube.evaluation.methods import (
+    MAKERS,
     Centre,
-    GradCam,
+    MapMethod,
     RandomAttribute,
     RandomTube,
     RandomVerified,
@@ -66,7 +67,7 @@ def test_it_goes_on_exactly_where_it_was(tmp_path, stop):
 def test_it_goes_on_with_every_option(tmp_path):
     path, model, other = tmp_path / "state.safetensors", Adder(), Adder()
     torch.nn.init.constant_(other.scale, 0.5)
-    asked = [GradCam(model, Squares.table), RandomVerified(model, Squares.table, like=Knowing()), *methods()]
+    asked = [MapMethod(model, MAKERS["grad-cam"], Squares.table), RandomVerified(model, Squares.table), *methods()]
     options = {"k": 2, "curves": True, "area": 0.05, "judge_with": other, "classifier": model, "methods": asked}
     with pytest.raises(StopError):
         run(path, stop=4, **options)

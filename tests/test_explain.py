@@ -14,7 +14,7 @@ from whytube.errors import ArgumentError, ModelError, VideoError
 from whytube.explaining import explain, explain_all
 from whytube.explanation import Explanation
 from whytube.models import files, load_model
-from whytube.search.verify import VERIFYING_FILL, Question, ask
+from whytube.search.verify import SELECTING_FILLS, Question, ask
 from whytube.tubes import erase, tube_mask
 from whytube.video import Clip, read_clip, write_png, write_video
 
@@ -94,7 +94,7 @@ def test_evidence_is_what_the_classifier_says_once_the_tube_is_masked(video, exp
 def test_the_ranking_has_not_seen_the_fills_of_the_evidence():
     default = inspect.signature(explain).parameters["fills"].default
     assert default == FILLS
-    assert VERIFYING_FILL not in default
+    assert not set(SELECTING_FILLS) & set(default)
 
 
 def test_why_and_why_not(video, explainer):
@@ -207,7 +207,9 @@ def test_what_stands_beside_the_reasons(video, explainer):
     assert all(seconds >= 0 for seconds in explanation.timings.values())
     assert explanation.settings == {
         "objective": "ours",
-        "score": "log-odds of B",
+        "score": "rise of B",
+        "effort": 16,
+        "area": 0.1,
         "k": 1,
         "fills": list(FILLS),
         "sampling": "center",
@@ -277,7 +279,7 @@ def test_models_by_folder_and_by_name(video, explainer, folder, monkeypatch):
     with pytest.raises(ModelError, match="there is no such file"):
         load_model(folder.parent / "other")
     (folder / "explainer.safetensors").unlink()
-    assert explain(video, "tiny").settings["objective"] == "grad-cam-regions", "a classifier alone: by regions"
+    assert explain(video, "tiny").settings["objective"] == "ours-regions", "a classifier alone: by regions"
 
 
 def test_a_repeated_frame_keeps_its_first_box(explainer):

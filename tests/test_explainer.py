@@ -8,12 +8,15 @@ from toy_source import Tints
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
-from whytube.explainer.explainer import NEARLY, Explainer
+from whytube.explainer.explainer import Explainer
 from whytube.explainer.scores import build_scores
 from whytube.search import verify as question
-from whytube.search.verify import VERIFYING_FILL, Question, listed
+from whytube.search.anytime import SILENT, Effort
+from whytube.search.masked import fitting, search_copy
+from whytube.search.score import value
+from whytube.search.verify import SAME, SELECTING_FILLS, Question, listed
 from whytube.subpath import max_subpath
-from whytube.tubes import Tube, erase, tube_mask
+from whytube.tubes import box_masks, erase, region_iou
 
 CLIPS = Tints().batch("test", range(3)).clips
 METHODS = ("paper", "two-sided", "ours")
@@ -39,39 +42,51 @@ def test_shapes_and_order(objective):
     assert torch.equal(regions.scores, regions.scores.sort(dim=-1, descending=True).values)
     x1, y1, x2, y2 = regions.boxes.unbind(-1)
     assert ((x1 <= x2) & (y1 <= y2) & (x1 >= 0) & (y1 >= 0) & (x2 <= 16) & (y2 <= 16)).all()
-    there = regions.attribute_ids >= 0
+    there = regions.scores.isfinite()
     assert (((x2 - x1) * (y2 - y1) > 0).any(-1) == there).all()
-    assert torch.equal(regions.scores.isfinite(), there)
+    worded = regions.attribute_ids >= 0
+    assert (worded <= there).all() if objective == "ours" else torch.equal(worded, there)
 
 
 @pytest.mark.parametrize("objective", METHODS)
 def test_fewer_answers_are_padded(objective):
     explainer = tiny_explainer(objective)
-    regions = explainer(ask(explainer), 6)
-    suited = [[1, 2], [2, 1], [1, 1]]
+    count = 40 if objective == "ours" else 6
+    regions = explainer(ask(explainer), count)
     for b in range(3):
         for n in range(2):
-            found = int((regions.attribute_ids[b, n] >= 0).sum())
-            assert found == (suited[b][n] if objective == "ours" else 4)
+            found = int(regions.scores[b, n].isfinite().sum())
+            assert 0 < found <= (explainer.effort.tubes if objective == "ours" else 4)
             assert (regions.attribute_ids[b, n, found:] == -1).all()
             assert (regions.scores[b, n, found:] == -math.inf).all()
             assert not regions.boxes[b, n, found:].any()
-            assert len(set(regions.attribute_ids[b, n, :found].tolist())) == found
+            words = [word for word in regions.attribute_ids[b, n, :found].tolist() if word >= 0]
+            assert len(set(words)) == len(words)
+            if objective == "ours":
+                tubes = regions.boxes[b, n, :found]
+                assert float(region_iou(tubes[:, None], tubes).fill_diagonal_(0).max()) <= SAME
+            else:
+                assert len(words) == found == 4
 
 
 def test_words_are_those_that_a_has_and_b_lacks():
     explainer = tiny_explainer("ours")  # rows: {0, 1, 3}, {1, 2, 3}, {1}
     regions = explainer(ask(explainer), 4)
-    words = [[set(row.tolist()) - {-1} for row in clip] for clip in regions.attribute_ids]
-    assert words == [[{0}, {0, 3}], [{2, 3}, {2}], [{1}, {1}]]  # class 2 has nothing of its own: all that it has
+    # Class 2 has nothing of its own: all that it has.
+    suited = [[{0}, {0, 3}], [{2, 3}, {2}], [{1}, {1}]]
+    for b in range(3):
+        for n in range(2):
+            said = set(regions.attribute_ids[b, n].tolist()) - {-1}
+            assert said
+            assert said <= suited[b][n]
 
 
-def test_a_class_without_words_has_no_answer():
+def test_a_class_without_words_is_explained_by_regions():
     explainer = tiny_explainer("ours", table=torch.tensor([[0, 0], [1, 0], [0, 1]]).bool())
     regions = explainer(ask(explainer), 2)
     assert (regions.attribute_ids[0] == -1).all()
-    assert (regions.scores[0] == -math.inf).all()
-    assert not regions.boxes[0].any()
+    assert regions.scores[0, :, 0].isfinite().all()
+    assert regions.boxes[0, :, 0].flatten(1).any(1).all()
     assert (regions.attribute_ids[1:, :, 0] >= 0).all()
 
 
@@ -112,42 +127,40 @@ def test_the_papers_ranking_equals_brute_force():
 
 
 @torch.no_grad()
-def test_the_verified_ranking_equals_brute_force():
+def test_scores_are_what_masking_does_and_how_well_the_word_fits():
     explainer = tiny_explainer("ours")
     question = ask(explainer)
     regions = explainer(question, 2)
-    volumes = explainer.scores.attribute_volumes(question.features.maps)
-    for b in range(3):
-        for n, negative in enumerate(question.negative[b].tolist()):
-            of_a, of_b = explainer.table[question.positive[b]], explainer.table[negative]
-            words = of_a & ~of_b if (of_a & ~of_b).any() else of_a
-            candidates = []
-            for word in words.nonzero()[:, 0].tolist():
-                likely = [tube for tube, good in tubes(explainer, volumes[b, word]) if good]
-                candidates.append((max(rise(explainer, question, b, negative, tube) for tube in likely), word))
-            candidates.sort(reverse=True)
-            for r, (value, word) in enumerate(candidates[:2]):
-                assert regions.attribute_ids[b, n, r] == word
-                assert float(regions.scores[b, n, r]) == pytest.approx(value, abs=1e-4)
+    places, network = explainer.places(question), search_copy(explainer.classifier)
+    raw = places.raw_fit(regions.boxes.flatten(1, 2)).transpose(1, 2).reshape(3, 2, 2, -1)  # without boxes no fit
+    for b, n, r in regions.scores.isfinite().nonzero().tolist():
+        mask = box_masks(regions.boxes[b, n, r], (16, 16))[None]
+        one = Question(
+            question.clips[b : b + 1],
+            Features(question.features.logits[b : b + 1], ()),
+            question.positive[b : b + 1],
+            question.negative[b : b + 1, n : n + 1],
+        )
+        masked = [network(fitting(erase(one.clips, mask, fill=fill), network)) for fill in SELECTING_FILLS]
+        risen = sum(float(value(one, logits[None, None])) for logits in masked) / len(masked)
+        word = int(regions.attribute_ids[b, n, r])
+        fit = SILENT
+        if word >= 0:
+            fit = SILENT + (1 - SILENT) * float(raw[b, n, r, places.attribute_ids[b] == word])
+        assert float(regions.scores[b, n, r]) == pytest.approx(risen + math.log(fit), abs=1e-3)
 
 
-def tubes(explainer, volume):
-    """Best tube of every form of a volume (K, T, H, W), and whether it is nearly as good as the best of all."""
-    top = max(float(max_subpath(plane[None]).value) for plane in volume)
-    for form in range(len(volume)):
-        value, _, _, cells = max_subpath(volume[form : form + 1])
-        cells = cells.clone()
-        cells[:, 0] = torch.where(cells[:, 0] >= 0, form, -1)
-        boxes = explainer.scores.forms.boxes(cells).numpy()
-        there = boxes[:, 2] > boxes[:, 0]
-        yield Tube(there.nonzero()[0], boxes[there]), value >= NEARLY * top if top > 0 else value == top
-
-
-def rise(explainer, question, b, negative, tube):
-    mask = tube_mask([tube], [0, 1], (16, 16), resolution=(16, 16))
-    after = explainer.classifier(erase(question.clips[b : b + 1], mask, fill=VERIFYING_FILL))
-    p, q = (float(x.softmax(1)[0, negative]) for x in (question.features.logits[b : b + 1], after))
-    return math.log(q / (1 - q)) - math.log(p / (1 - p))
+def test_more_effort_finds_no_worse():
+    explainer = tiny_explainer("ours")
+    question = ask(explainer)
+    *_, before, last = explainer.rounds(question, 1)
+    assert (last.scores >= before.scores).all()
+    assert torch.equal(last.boxes, explainer(question, 1).boxes)
+    assert (last.masked_clips > before.masked_clips).all()
+    quick = explainer.with_effort(Effort(tubes=1))
+    assert quick.settings == {"objective": "ours", "score": "rise of B", "effort": 1, "area": 0.1}
+    assert len(list(quick.rounds(question, 1))) == 1
+    assert (quick(question, 1).masked_clips < last.masked_clips).all()
 
 
 def test_the_features_are_standardised_first():

@@ -16,7 +16,7 @@ from whytube.cli.models import app
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer
 from whytube.models import files, list_models, load_model, read_card, save_classifier
-from whytube.search.grad_cam import GradCamRegions
+from whytube.search.regions import RegionSearch
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def test_a_folder_and_a_name_are_a_classifier_with_its_words(explainer, folder, 
 
 def test_a_classifier_alone_is_explained_by_regions(explainer, folder):
     file = folder / "classifier.safetensors"
-    assert isinstance(load_model(file), GradCamRegions), "the file is the classifier, whatever lies beside it"
+    assert isinstance(load_model(file), RegionSearch), "the file is the classifier, whatever lies beside it"
     (folder / "explainer.safetensors").unlink()
     found = load_model(folder)
-    assert isinstance(found, GradCamRegions)
+    assert isinstance(found, RegionSearch)
     assert found.classifier.classes == explainer.classes
     assert not any(isinstance(module, torch.nn.BatchNorm3d) for module in found.classifier.modules()), "made fast"
     assert load_model(explainer.classifier).classifier is explainer.classifier, "an object stays as it is"
@@ -54,7 +54,7 @@ def test_a_classifier_alone_is_explained_by_regions(explainer, folder):
 
 def test_objects_are_what_they_are(explainer):
     assert load_model(explainer) is explainer
-    regions = GradCamRegions(explainer.classifier)
+    regions = RegionSearch(explainer.classifier)
     assert load_model(regions) is regions
     with pytest.raises(ArgumentError, match=r"VideoClassifier: see whytube\.wrap, got a bare Linear"):
         load_model(torch.nn.Linear(2, 2))
@@ -71,13 +71,13 @@ def test_an_explainer_of_another_classifier_is_refused(explainer, folder):
 
 def test_names_in_a_file_of_ones_own(explainer, folder, tmp_path):
     (tmp_path / "mine.py").write_text(
-        f"import whytube\nfrom whytube.search.grad_cam import GradCamRegions\n"
-        f"made = whytube.load_model({str(folder)!r})\nregions = GradCamRegions(made.classifier)\n"
+        f"import whytube\nfrom whytube.search.regions import RegionSearch\n"
+        f"made = whytube.load_model({str(folder)!r})\nregions = RegionSearch(made.classifier)\n"
         f"def build():\n    return made.classifier\n"
     )
     assert load_model(f"{tmp_path / 'mine.py'}:made").attribute_names == explainer.attribute_names
     for name in ("regions", "build"):
-        assert isinstance(load_model(f"{tmp_path / 'mine.py'}:{name}"), GradCamRegions)
+        assert isinstance(load_model(f"{tmp_path / 'mine.py'}:{name}"), RegionSearch)
 
 
 def test_what_is_shipped():

@@ -9,7 +9,7 @@ from studies.page import _difference, curves_table, number, read_results, result
 from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate
-from whytube.evaluation.methods import Centre, GradCam, TrueBox
+from whytube.evaluation.methods import MAKERS, Centre, MapMethod, TrueBox
 from whytube.evaluation.results import Comparison, Figure
 
 ROOT = Path(__file__).parent.parent
@@ -80,7 +80,7 @@ def test_documented_accuracies_come_from_results():
 
 def test_everything_that_was_measured_is_shown(run):
     model, source = Adder(), Squares(6)
-    methods = [Knowing(), Centre(WORDS), GradCam(model)]
+    methods = [Knowing(), Centre(WORDS), MapMethod(model, MAKERS["grad-cam"])]
     options = {"k": 2, "curves": True, "judge_with": Adder(), "area": 0.05, "fills": ("zero", "mean")}
     found = evaluate(methods, model, source, **options).with_provenance(weights="random", reader="OpenCV")
     page = results_page({"full": found})

@@ -154,14 +154,17 @@ def test_a_word_that_is_likely_wrong_is_not_said(calibrated):
     second = torch.stack([torch.from_numpy(list(tracks.values())[1]) for tracks in shown.boxes]).float()
     ids = torch.tensor(names).view(3, 1, 1).expand(3, 1, 2)
     regions = Regions(torch.stack([first, second], 1)[:, None], ids, torch.zeros(3, 1, 2))
-    said = explainer.spoken(question, regions)
+    places = explainer.places(question)
+    said = explainer.spoken(places, regions)
     assert torch.equal(said.attribute_ids[..., 0], ids[..., 0])
     assert (said.fits[..., 0] > 0.5).all()
     assert (said.attribute_ids[..., 1] == -1).all(), "the tube is on the other square"
     assert said.fits[..., 1].isnan().all()
     unboxed = replace(regions, attribute_ids=torch.full_like(ids, WORDS.index("striped")))
-    assert torch.equal(explainer.spoken(question, unboxed).attribute_ids, unboxed.attribute_ids)
-    assert replace(explainer, fit=None).spoken(question, regions) is regions
+    assert torch.equal(explainer.spoken(places, unboxed).attribute_ids, unboxed.attribute_ids)
+    unknown = replace(explainer, fit=None).spoken(places, replace(regions, fits=said.fits))
+    assert torch.equal(unknown.attribute_ids, ids), "where no fit is known, every word is said"
+    assert unknown.fits is None
 
 
 def test_answers_say_their_fits(calibrated):

@@ -91,6 +91,12 @@ def ask(count=3, negatives=2):
     return question.ask(Adder().eval(), shown.clips, negatives=negatives), shown
 
 
+def ask_next(count=3):
+    """Ask why the bright square's class, not the dim one's: masking the bright square is the answer."""
+    asked, _ = ask(count, negatives=1)
+    return replace(asked, negative=((asked.positive + 1) % 3)[:, None])
+
+
 class Knowing:
     """A method that knows the squares by heart: it answers as `TrueBox` does, without being told the truth."""
 

@@ -148,7 +148,7 @@ def evaluate(
     explainer = explainer.regions(how) if regions else explainer.with_effort(how)
     response = explainer.response or untrained_response(classifier)
     cost = explainer.effort.masked_clips(response) if explainer.verifies else 2.0 * explainer.effort.tubes
-    tubes = tubes or round(cost / len(SELECTING_FILLS))
+    tubes = round(cost / len(SELECTING_FILLS)) if tubes is None else tubes
     own = Remembered(explainer)
     methods: list[Any] = [own]
     for text in other or []:

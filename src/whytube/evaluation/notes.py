@@ -9,7 +9,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WORDS = ("concept_accuracy", "right_box", "word_in_class", "word_right", "word_said", "word_separates")
+WORDS = ("concept_accuracy", "right_box", "word_in_class", "word_said", "word_separates")
 """Figures of the word; all others are of the tube."""
 WORDED = "worded"
 """Whether an answer has a word: kept beside the figures, not among the results."""

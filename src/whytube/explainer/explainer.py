@@ -10,7 +10,7 @@ import torch
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
 from whytube.explainer.places import find_places
-from whytube.search.anytime import Effort, search
+from whytube.search.anytime import SILENT, Effort, search
 from whytube.search.grad_cam import map_tubes
 from whytube.search.regions import Predicted, RegionSearch, predictor_of
 from whytube.search.response import untrained_response
@@ -164,7 +164,10 @@ class Explainer:
         ids = torch.where(suited, places.attribute_ids[:, None], -1)
 
         def words(boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return torch.where(suited[:, :, None], places.fits_or_raw(boxes), 0), ids
+            fits = places.fits_or_raw(boxes)
+            # What has no fit is not silent for that, and still ranked by the raw one.
+            fits = torch.where(places.known[:, None, None], fits, SILENT + (1 - SILENT) * fits)
+            return torch.where(suited[:, :, None], fits, 0), ids
 
         found = search(self.classifier, question, k, self.effort, given=given, predictor=predictor, words=words)
         for regions in found:

@@ -115,7 +115,7 @@ class Places:
         fits = self.fits(boxes)
         if not fits.isnan().any():
             return fits
-        raw = self.raw_fit(boxes.flatten(1, 2)).transpose(1, 2).unflatten(1, boxes.shape[1:3])
+        raw = self.raw_fit(boxes.flatten(1, 2)).transpose(1, 2).reshape(fits.shape)
         return torch.where(fits.isnan(), raw, fits)
 
     def fit_of(self, boxes: torch.Tensor, attribute_ids: torch.Tensor) -> torch.Tensor:

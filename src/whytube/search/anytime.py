@@ -231,9 +231,8 @@ class _Run:
             # The same ones for all negatives of a clip, so that they are predicted once.
             rng = np.random.default_rng([self.effort.seed, key])
             parts.append(random_tracks(rng, count, frames=self.frames, area=self.effort.area)[:room])
-        # All questions have equally many; random ones in excess are left out.
-        least = min(sum(len(part) for part in parts) for parts in sets)
-        pool = self._pool([joined(parts)[:least] for parts in sets])
+        # Of more than `count`, as many in all, spread evenly: the same whatever else is in the batch.
+        pool = self._pool([tracks[_evenly(len(tracks), count)] for tracks in map(joined, sets)])
         for _ in range(climbs if self.predictor else 0):
             pool = pool + self._changed(pool.leading(2 * PARENTS), 4)
         return pool
@@ -251,7 +250,7 @@ class _Run:
     def attempt(self, pool: _Pool, count: int) -> None:
         """Try the most promising tubes of a pool."""
         chosen = pool.rows(self._spread(pool, count) if self.predictor else self._in_turn(pool, count))
-        boxes = chosen.boxes.unflatten(0, self.shape)
+        boxes = self._shaped(chosen.boxes)
         every = torch.ones(boxes.shape[:3], dtype=torch.bool, device=boxes.device)
         runs = [
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
@@ -264,27 +263,33 @@ class _Run:
     def best(self, k: int) -> Regions:
         """Return the k best tubes of those tried, as different regions and words."""
         assert self.tried is not None
-        spent = len(SELECTING_FILLS) * self.tried.values.shape[1]
+        spent = float(len(SELECTING_FILLS)) * self.tried.values.shape[1]
         if self.predictor:
             spent += self.predictor.response.cost * self.predictions
         leading = self.tried.leading(ANSWERS)
-        boxes, values = leading.boxes.unflatten(0, self.shape), leading.values.unflatten(0, self.shape)
+        boxes, values = self._shaped(leading.boxes), self._shaped(leading.values)
         best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
-        return replace(best, masked_clips=torch.full(self.shape, float(spent), device=boxes.device))
+        return replace(best, masked_clips=torch.full(self.shape, spent, device=boxes.device))
 
     def _worded(self, boxes: torch.Tensor, values: torch.Tensor, k: int) -> Regions:
         assert self.words is not None
         fits, ids = self.words(boxes)
         fits, ids = pad(fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
-        plain = values - self.effort.fit_weight * _log(fits.amax(-1))
-        return different(boxes, plain[..., None] + self.effort.fit_weight * _log(fits), k, fits=fits, ids=ids)
+        weight = self.effort.fit_weight
+        ranked = (values - weight * _log(fits.amax(-1)))[..., None] + weight * _log(fits)
+        ranked[..., :-1] = ranked[..., :-1].masked_fill(fits[..., :-1] <= SILENT, -torch.inf)
+        return different(boxes, ranked, k, fits=fits, ids=ids)
+
+    def _shaped(self, x: torch.Tensor) -> torch.Tensor:
+        """(Q, ...) -> (B, N, ...)."""
+        return x.view(*self.shape, *x.shape[1:])
 
     def _pool(self, tracks: list[Tracks]) -> _Pool:
         boxes = torch.from_numpy(np.stack([t.tubes(self.size) for t in tracks])).to(self.question.clips.device)
         foretold = boxes.new_zeros(boxes.shape[:2])
         if self.predictor:
-            shaped = boxes.unflatten(0, self.shape)
-            logits = self.predictor(shaped.flatten(1, 2)).unflatten(1, shaped.shape[1:3])
+            shaped = self._shaped(boxes)
+            logits = self.predictor(shaped.flatten(1, 2)).view(*shaped.shape[:3], -1)
             self.predictions += boxes.shape[1]
             foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1)
         return _Pool(tracks, boxes, foretold, foretold)
@@ -309,7 +314,7 @@ class _Run:
 
     def _in_turn(self, pool: _Pool, count: int) -> torch.Tensor:
         """Rows (Q, count) spread evenly over a pool in its order: given tubes first, then random ones."""
-        rows = np.linspace(0, pool.boxes.shape[1] - 1, count).round().astype(np.int64)
+        rows = _evenly(pool.boxes.shape[1], count)
         return torch.from_numpy(rows).to(pool.boxes.device).expand(len(pool.boxes), -1)
 
 
@@ -360,6 +365,11 @@ def _apart(same: NDArray[np.bool_], count: int) -> list[int]:
         if len(taken) < count and not same[place, taken].any():
             taken.append(place)
     return taken + [place for place in range(len(same)) if place not in taken][: count - len(taken)]
+
+
+def _evenly(length: int, count: int) -> NDArray[np.int64]:
+    """Places of `count` of so many, spread evenly."""
+    return np.linspace(0, length - 1, count).round().astype(np.int64)
 
 
 def _log(fits: torch.Tensor) -> torch.Tensor:

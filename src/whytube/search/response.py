@@ -44,7 +44,7 @@ class Response(nn.Module):
     def __init__(self, cut: str, channels: int, cost: float) -> None:
         super().__init__()
         self.cut, self.channels, self.cost = cut, channels, cost
-        self.filters = nn.Conv3d(1, FILTERS, TAPS, padding=[n // 2 for n in TAPS], bias=False)
+        self.filters = nn.Conv3d(1, FILTERS, TAPS, padding=(TAPS[0] // 2, TAPS[1] // 2, TAPS[2] // 2), bias=False)
         self.keep = nn.Parameter(torch.zeros(channels, FILTERS))
         self.put = nn.Parameter(torch.zeros(channels, FILTERS))
         with torch.no_grad():
@@ -91,7 +91,7 @@ class Predictor:
         self.network, self.response = search_copy(classifier), response.to(clips.device)
         self.frame = (clips.shape[-2], clips.shape[-1])
         with torch.no_grad(), evaluating(self.network):
-            parts = clips.split(_CHUNK["cpu" if clips.device.type == "cpu" else "cuda"] // 8)
+            parts = torch.split(clips, _CHUNK["cpu" if clips.device.type == "cpu" else "cuda"] // 8)
             self.h = torch.cat([self.network.front(fitting(part, self.network), response.cut) for part in parts])
 
     @torch.no_grad()
@@ -104,7 +104,7 @@ class Predictor:
         owner, tubes = different[:, 0].long(), different[:, 1:].reshape(-1, *boxes.shape[-2:])
         found = []
         with evaluating(self.network):
-            for whose, some in zip(owner.split(chunk), tubes.split(chunk), strict=True):
+            for whose, some in zip(*(torch.split(part, chunk) for part in (owner, tubes)), strict=True):
                 h = self.h[whose]
                 covered = cell_coverage(some, (h.shape[2], h.shape[3], h.shape[4]), self.frame)
                 changed = self.response(h.float(), covered).to(h.dtype)

@@ -101,7 +101,7 @@ def random_tracks(rng: np.random.Generator, count: int, *, frames: int, area: fl
 
 def changed(tracks: Tracks, rng: np.random.Generator, *, area: float) -> Tracks:
     """Change each track in one to three ways: move, resize, bend, other first or last frame; then shrink to `area`."""
-    count, frames = tracks.boxes.shape[:2]
+    count, frames = len(tracks), tracks.boxes.shape[1]
     ways = rng.random((count, 4)).argsort(1) < rng.integers(1, 4, size=count)[:, None]  # move, resize, bend, span
     centres = (tracks.boxes[..., :2] + tracks.boxes[..., 2:]) / 2
     sides = tracks.boxes[..., 2:] - tracks.boxes[..., :2]
@@ -110,9 +110,9 @@ def changed(tracks: Tracks, rng: np.random.Generator, *, area: float) -> Tracks:
     centres = centres + np.where(ways[:, 0, None, None], move, 0) + np.where(ways[:, 2, None, None], bend, 0) * along
     sides = sides * np.where(ways[:, 1, None, None], np.exp(rng.normal(0, RESIZE, size=(count, 1, 2))), 1)
     reach = max(1, round(SHIFT * frames))
-    first, last = np.where(ways[:, 3], rng.integers(-reach, reach + 1, size=(2, count)), 0)
-    start = (tracks.start + first).clip(0, frames - 1)
-    stop = np.maximum((tracks.stop + last).clip(1, frames), start + 1)
+    shift = np.where(ways[:, 3], rng.integers(-reach, reach + 1, size=(2, count)), 0)
+    start = (tracks.start + shift[0]).clip(0, frames - 1)
+    stop = np.maximum((tracks.stop + shift[1]).clip(1, frames), start + 1)
     return Tracks(_boxes(centres, sides.clip(SIDE, 1)), start, stop).within(area)
 
 

@@ -68,9 +68,8 @@ def fit_explainer(
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         response = None
         if loop.objective.verify:
-            response = fit_response(
-                classifier, loop.shown, recipe, device=torch.device(device), folder=folder, resume=resume
-            )
+            where = torch.device(device)
+            response = fit_response(classifier, loop.shown, recipe, device=where, folder=folder, resume=resume)
         names = tuple(source.attribute_names)
         explainer = Explainer(classifier, loop.scores.eval(), names, source.table, objective, loop.fit, response)
         if folder is not None:

@@ -96,7 +96,7 @@ class _ResponseLoop(Loop):
             question = ask(self.classifier, batch.clips)
             every = torch.ones(len(batch.clips), TUBES, dtype=torch.bool, device=self.device)
             fill = SELECTING_FILLS[self.step % len(SELECTING_FILLS)]
-            tubes = boxes.unflatten(0, every.shape)
+            tubes = boxes.view(*every.shape, frames, 4)
             target = masked_logits(self.classifier, question, tubes, every, fill=fill, exact=False).flatten(0, 1)
             h = self.classifier.front(batch.clips, cut).repeat_interleave(TUBES, 0)
         covered = cell_coverage(boxes, (h.shape[2], h.shape[3], h.shape[4]), (height, width))

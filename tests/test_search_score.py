@@ -1,0 +1,74 @@
+"""What tubes are ranked by, by hand."""
+
+import math
+
+import pytest
+import torch
+
+from whytube.classifiers.base import Features
+from whytube.search.score import ENOUGH, FALL, OTHERS, log_odds, value
+from whytube.search.verify import Question
+
+
+def asked(chances, positive=0, negative=(1,)):
+    """Ask about one clip with these probabilities."""
+    logits = torch.tensor([chances]).log()
+    return Question(
+        torch.zeros(1, 3, 1, 1, 1), Features(logits, ()), torch.tensor([positive]), torch.tensor([negative])
+    )
+
+
+def after(*rows):
+    """Logits (1, 1, M, C) of probabilities after masking each of M tubes; a constant makes no difference."""
+    return torch.tensor([[rows]]).log() + 3.0
+
+
+def logit(p):
+    return math.log(p / (1 - p))
+
+
+def test_log_odds():
+    logits = torch.tensor([[[0.0, 1.0, 2.0]], [[3.0, 0.0, 1.0]]])
+    found = log_odds(logits, torch.tensor([[[2]], [[0]]]))
+    chances = logits.softmax(-1)
+    torch.testing.assert_close(found[:, 0, 0], torch.logit(torch.stack([chances[0, 0, 2], chances[1, 0, 0]])))
+
+
+def test_log_odds_of_a_certain_class_are_finite():
+    assert log_odds(torch.tensor([[100.0, 0.0]]), torch.tensor([[0]])).isfinite().all()
+
+
+def test_a_tube_that_raises_b_and_lowers_a_is_worth_the_rise():
+    found = value(asked([0.7, 0.2, 0.1]), after([0.4, 0.5, 0.1], [0.7, 0.2, 0.1]))
+    assert found.shape == (1, 1, 2)
+    assert float(found[0, 0, 0]) == pytest.approx(logit(0.5) - logit(0.2), abs=1e-5)
+    assert float(found[0, 0, 1]) == pytest.approx(-FALL * ENOUGH, abs=1e-5), "nothing changed, A has not fallen"
+
+
+def test_a_third_class_that_rises_more_than_b_costs():
+    found = float(value(asked([0.7, 0.2, 0.1]), after([0.4, 0.25, 0.35])))
+    assert found == pytest.approx(logit(0.25) - logit(0.2) - OTHERS * (0.25 - 0.05), abs=1e-5)
+    less = float(value(asked([0.7, 0.2, 0.1]), after([0.4, 0.35, 0.25])))
+    assert less == pytest.approx(logit(0.35) - logit(0.2), abs=1e-5), "as much as B is no more than B"
+
+
+def test_an_a_that_does_not_fall_costs():
+    found = float(value(asked([0.5, 0.2, 0.3]), after([0.6, 0.3, 0.1])))
+    assert found == pytest.approx(logit(0.3) - logit(0.2) - FALL * (0.1 + ENOUGH), abs=1e-5)
+    little = float(value(asked([0.5, 0.2, 0.3]), after([0.49, 0.3, 0.21])))
+    assert little == pytest.approx(logit(0.3) - logit(0.2) - FALL * (ENOUGH - 0.01), abs=1e-5)
+
+
+def test_two_classes_have_no_third():
+    found = float(value(asked([0.7, 0.3]), after([0.6, 0.4])))
+    assert found == pytest.approx(logit(0.4) - logit(0.3), abs=1e-5)
+
+
+def test_every_negative_has_its_own_value():
+    question = asked([0.5, 0.3, 0.2], negative=(1, 2))
+    logits = after([0.3, 0.6, 0.1]).expand(1, 2, 1, 3)
+    found = value(question, logits)
+    assert found.shape == (1, 2, 1)
+    assert float(found[0, 0, 0]) == pytest.approx(logit(0.6) - logit(0.3), abs=1e-5)
+    behind = 0.3 + 0.1
+    assert float(found[0, 1, 0]) == pytest.approx(logit(0.1) - logit(0.2) - OTHERS * behind, abs=1e-5)
