@@ -3,7 +3,8 @@
 # explainers, and all figures behind results/jhmdb*.json. Runs share the GPU. Usage: studies/jhmdb.sh JHMDB OUT
 #
 # STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
-# jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (all peers at equal cost, jhmdb-peers.json), effort (quality
+# jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
+# jhmdb-peers.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
@@ -62,7 +63,12 @@ for stage in "${stages[@]}"; do
         for process in "${running[@]}"; do wait "$process"; done
         "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
         ;;
-    peers) few_of peers --effort normal --peers all-peers,ours-regions,predicted,random-verified,random-tube ;;
+    peers)
+        "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-1" --objective paper --lr 1e-3 \
+            --classifier "$out/i3d-1/classifier.safetensors" --out "$out/paper-1" --save "$out/paper-1.json" "${quick[@]}"
+        few_of peers --effort normal --with "$out/paper-1/explainer.safetensors" \
+            --peers all-peers,ours-regions,predicted,random-verified,random-tube,centre,detector-box
+        ;;
     effort)
         for tubes in ${TUBES:-4 8 16 32 64 128}; do
             few_of "effort-$tubes" --regions --effort "$tubes" --peers random-verified --tubes "$tubes"
@@ -70,7 +76,7 @@ for stage in "${stages[@]}"; do
         ;;
     front)
         for weight in ${WEIGHTS:-0 0.3 1 3}; do
-            few_of "front-$weight" --effort normal --fit-weight "$weight" --peers random-tube --count "${FRONT:-0}"
+            few_of "front-$weight" --effort normal --fit-weight "$weight" --peers "" --count "${FRONT:-0}"
         done
         ;;
     *)
