@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a program finds 
 
 from benchmarks.measure import extra_bytes, milliseconds, options, publish
 from whytube.errors import WhytubeError
-from whytube.explainer import gradients, values
+from whytube.explainer import values
 from whytube.explainer.objective import class_term
 from whytube.explainer.scores import Forms, Scores
 from whytube.subpath import other_classes
@@ -74,20 +74,21 @@ def run(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool 
 
 
 def compare(device: torch.device, *, seed: int = 0, quick: bool = False, full: bool = False) -> str:
-    """Measure the step both ways to its gradient and with volumes of several sizes at a time; return a table."""
+    """Measure the step with volumes of several sizes at a time; return a table."""
     step = _step(class_term, _sizes(device, quick=quick, full=full), device, seed)
-    way, size = gradients.WAYS[device.type], values.VOLUME_BYTES
-    rows = ["| gradient | volumes at a time | forward + backward | extra memory |", "| --- | ---: | ---: | ---: |"]
+    rows, size = (
+        ["| volumes at a time | forward + backward | extra memory |", "| ---: | ---: | ---: |"],
+        values.VOLUME_BYTES,
+    )
     try:
-        for name in ("pooled", "dense"):
-            for mebibytes in (64, 96, 128, 192, 256):
-                gradients.WAYS[device.type], values.VOLUME_BYTES = name, mebibytes << 20
-                with _tensor_float32(True):
-                    time, extra = milliseconds(step, device, repeats=2 if quick else 10), extra_bytes(step, device)
-                memory = "unknown" if extra is None else f"{extra / 2**20:.0f} MiB"
-                rows.append(f"| {name} | {mebibytes} MiB | {time:.2f} ms | {memory} |")
+        for mebibytes in (96, 128, 160, 192, 256):
+            values.VOLUME_BYTES = mebibytes << 20
+            with _tensor_float32(True):
+                time, extra = milliseconds(step, device, repeats=2 if quick else 10), extra_bytes(step, device)
+            memory = "unknown" if extra is None else f"{extra / 2**20:.0f} MiB"
+            rows.append(f"| {mebibytes} MiB | {time:.2f} ms | {memory} |")
     finally:
-        gradients.WAYS[device.type], values.VOLUME_BYTES = way, size
+        values.VOLUME_BYTES = size
     return "\n".join(rows)
 
 
@@ -187,7 +188,7 @@ def main(words: list[str] | None = None) -> None:
     """Measure, print the table, write the report."""
     parser = options(__doc__)
     parser.add_argument("--full", action="store_true", help="the paper's sizes also on a CPU, in minutes")
-    parser.add_argument("--compare", action="store_true", help="then the ways to the gradient, and sizes of chunks")
+    parser.add_argument("--compare", action="store_true", help="then several sizes of chunks")
     parser.add_argument("--profile", action="store_true", help="then the operations that take longest")
     given = parser.parse_args(words)
     setting = {"seed": given.seed, "quick": given.quick, "full": given.full}

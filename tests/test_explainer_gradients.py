@@ -1,11 +1,10 @@
-"""Both ways to the gradient of tube scores, against the paper's pool written out and against autograd."""
+"""The gradient of tube scores, against the paper's pool written out and against autograd."""
 
 import pytest
 import torch
 
 from toy_explainer import CHANNELS, GRIDS, tiny_maps, tiny_scores
-from whytube.explainer import gradients
-from whytube.explainer.gradients import kernel_gradients, window_cells
+from whytube.explainer.gradients import path_bags, pooled
 from whytube.explainer.scores import SHAPES, TAPS, shape_windows
 from whytube.subpath import max_subpath_difference, path_sum
 
@@ -18,19 +17,17 @@ PATHS = torch.tensor(
     ]
 )
 ITEM = torch.tensor([0, 1, 1, 0])
-WAYS = ("pooled", "dense")
-
-
-@pytest.fixture(params=WAYS)
-def way(request, monkeypatch):
-    """Take this way on a CPU, whatever suits it best."""
-    monkeypatch.setitem(gradients.WAYS, "cpu", request.param)
-    return request.param
 
 
 @pytest.fixture
 def scores():
     return tiny_scores()
+
+
+def kernel_gradients(scores, maps, cells, rows, grad, count):
+    """Gradient of all paths at once in the kernels of `count` volumes a clip: per scale (B * count, 9, d)."""
+    bags = path_bags(scores, maps, cells, rows[0] // count, grad)
+    return [pooled(one, slice(None), rows, len(maps[0]) * count) for one in bags]
 
 
 def naive_pool(maps, cells, b):
@@ -48,7 +45,7 @@ def naive_pool(maps, cells, b):
     return pooled
 
 
-def test_the_gradient_in_a_kernel_is_the_pool_along_the_path(scores, way):
+def test_the_gradient_in_a_kernel_is_the_pool_along_the_path(scores):
     """One volume per path; a clip's volumes without a path get zero."""
     maps, grad = tiny_maps(), torch.tensor([1.0, -2.0, 3.0, 5.0]).double()
     rows = ITEM * 4 + torch.arange(4)
@@ -61,7 +58,7 @@ def test_the_gradient_in_a_kernel_is_the_pool_along_the_path(scores, way):
         torch.testing.assert_close(gradient, expected)
 
 
-def test_the_value_of_a_path_is_weights_times_pool(scores, way):
+def test_the_value_of_a_path_is_weights_times_pool(scores):
     maps, attributes, positive = tiny_maps(), torch.tensor([[0, 3], [4, 1]]), torch.tensor([2, 0])
     kernels = scores.class_kernels(attributes)
     path = max_subpath_difference(scores.volumes(maps, kernels), positive)  # (B, C - 1, s)
@@ -78,7 +75,7 @@ def test_the_value_of_a_path_is_weights_times_pool(scores, way):
 @pytest.mark.parametrize("grids", [GRIDS, ((4, 4, 4), (2, 2, 2)), ((3, 5, 4), (3, 3, 3), (3, 1, 2)), ((1, 1, 1),)])
 @pytest.mark.parametrize("sides", [1, 2])
 @pytest.mark.parametrize("signs", [1, 2])
-def test_both_ways_equal_autograd_on_any_path(way, grids, sides, signs):
+def test_it_equals_autograd_on_any_path(grids, sides, signs):
     generator = torch.Generator().manual_seed(sides)
     channels = range(2, 2 + len(grids))
     scores, maps = tiny_scores(grids=grids, channels=channels), tiny_maps(3, grids=grids, channels=channels)
@@ -97,10 +94,21 @@ def test_both_ways_equal_autograd_on_any_path(way, grids, sides, signs):
         torch.testing.assert_close(a, b.flatten(0, 1))
 
 
+def test_paths_in_parts_give_the_same(scores):
+    maps, grad = tiny_maps(), torch.tensor([1.0, -2.0, 3.0, 5.0]).double()
+    whole = kernel_gradients(scores, maps, PATHS[None], ITEM[None], grad, 1)
+    for bags, expected in zip(path_bags(scores, maps, PATHS[None], ITEM, grad), whole, strict=True):
+        parts = [pooled(bags, part, ITEM[None, part], 2) for part in (slice(0, 1), slice(1, 4))]
+        torch.testing.assert_close(sum(parts), expected)
+
+
 def test_places_exist_also_where_the_weight_is_zero(scores):
-    scale, place, weight = window_cells(scores, PATHS)
-    sizes = torch.tensor([t * h * w for t, h, w in GRIDS])[scale][..., None]
-    assert ((place >= 0) & (place < sizes)).all()
+    fine, coarse = path_bags(scores, tiny_maps(), PATHS[None], ITEM, torch.ones(4).double())
+    for bags in (fine, coarse):
+        assert ((bags.places >= 0) & (bags.places < len(bags.features))).all()
+    weight = (fine.weight + coarse.weight).transpose(1, 2)  # (N, T, 9)
     assert (weight[PATHS[..., 0] < 0] == 0).all()
     assert weight[0, 0].count_nonzero() == 4, "a corner has four neighbours, itself included"
     torch.testing.assert_close(weight[0, 1], shape_windows()[3].double())
+    assert coarse.weight[0, :, 2].any(), "of the second scale"
+    assert not fine.weight[0, :, 2].any(), "and of that alone"

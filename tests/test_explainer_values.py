@@ -3,20 +3,16 @@
 import pytest
 import torch
 from torch.func import functional_call
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.errors import ArgumentError
-from whytube.explainer import gradients, values
+from whytube.explainer import values
 from whytube.explainer.values import attribute_values, difference_values
 from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference
 
 POSITIVE = torch.tensor([2, 0, 3])
 IDS = torch.tensor([[0, 2, 4], [1, -1, -1], [0, 1, -1]])
-
-
-@pytest.fixture(params=["pooled", "dense"])
-def way(request, monkeypatch):
-    monkeypatch.setitem(gradients.WAYS, "cpu", request.param)
 
 
 @pytest.fixture
@@ -72,13 +68,13 @@ def test_attribute_values_are_those_of_the_search(scores, maps):
 
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("bytes_", [1, 1 << 20])
-def test_gradients_of_difference_values(scores, maps, two_sided, bytes_, way, monkeypatch):
+def test_gradients_of_difference_values(scores, maps, two_sided, bytes_, monkeypatch):
     monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
     check_gradients(scores, lambda s: difference_values(s, maps, POSITIVE, IDS, two_sided=two_sided))
 
 
 @pytest.mark.parametrize("bytes_", [1, 1 << 20])
-def test_gradients_of_attribute_values(scores, maps, bytes_, way, monkeypatch):
+def test_gradients_of_attribute_values(scores, maps, bytes_, monkeypatch):
     monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
     check_gradients(scores, lambda s: attribute_values(s, maps))
 
@@ -101,10 +97,50 @@ def test_scores_that_are_not_finite_are_refused(scores, maps):
         difference_values(scores, maps, POSITIVE, IDS)
 
 
+def test_chunks_are_few_and_equal(scores, monkeypatch):
+    clip = 8 * 12 * scores.forms.count * 3 * 4 * 6  # bytes of twelve float64 volumes
+    monkeypatch.setattr(values, "VOLUME_BYTES", 4 * clip)
+    sizes = [part.stop - part.start for part in values._chunks(scores, 9, 12)]
+    assert sizes == [3, 3, 3], "not 4, 4 and 1"
+
+
+class Operations(TorchDispatchMode):
+    """Count what a GPU would be sent: all operations but views and allocations."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        views = any(a.alias_info and not a.alias_info.is_write for a in function._schema.arguments)
+        self.count += not views and "empty" not in function._schema.name
+        return function(*args, **kwargs or {})
+
+
+def test_a_chunk_costs_few_operations(scores, maps, monkeypatch):
+    """A GPU is waiting for its host, so that operations are what a step costs."""
+    counts = []
+    for bytes_ in (1 << 20, 1):  # one chunk, three
+        monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
+        with Operations() as seen:
+            difference_values(scores, maps, POSITIVE, IDS).sum().backward()
+        counts.append(seen.count)
+    assert (counts[1] - counts[0]) / 2 < 100, "of these, 20 are the search's on a CPU"
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["pooled", "dense"])
-def test_a_gpu_gives_the_gradients_of_a_cpu(scores, maps, name, monkeypatch):
-    monkeypatch.setitem(gradients.WAYS, "cuda", name)
+def test_scores_that_are_not_finite_are_refused_by_a_gpu(scores, maps):
+    """With a tape not before backward, which nothing can be learnt without."""
+    with torch.no_grad():
+        scores.class_weights[0][0, 0, 1, 1] = torch.nan
+    arguments = scores.cuda(), [h.cuda() for h in maps], POSITIVE.cuda(), IDS.cuda()
+    with torch.no_grad(), pytest.raises(ArgumentError, match="must not contain NaN"):
+        difference_values(*arguments)
+    value = difference_values(*arguments)
+    with pytest.raises(ArgumentError, match="must not contain NaN"):
+        value.sum().backward()
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_gradients_of_a_cpu(scores, maps):
     weights = [*scores.class_weights, *scores.attribute_weights]
     expected = torch.autograd.grad(difference_values(scores, maps, POSITIVE, IDS, two_sided=True).sum(), weights)
     scores.cuda()

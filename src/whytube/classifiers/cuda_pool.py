@@ -49,7 +49,7 @@ def max_pool(x: torch.Tensor, kernel: Triple, stride: Triple) -> torch.Tensor:
     if cells == 0:
         return out
     grid = (triton.cdiv(cells, _CELLS), triton.cdiv(channels, _CHANNELS))
-    with torch.cuda.device_of(x):
+    with torch.cuda.device_of(x):  # type: ignore[no-untyped-call]
         _pool[grid](
             x, out, cells, channels, *size, x.stride(0), *x.stride()[2:], *kernel, *stride,
             CELLS=_CELLS, CHANNELS=_CHANNELS, ACC=tl.float64 if x.dtype == torch.float64 else tl.float32,

@@ -22,7 +22,7 @@ from torch import nn
 from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from whytube.classifiers.base import VideoClassifier
 
@@ -86,14 +86,9 @@ class Forms:
                 scores = scores.index_select(dim - 3, index)
         return scores
 
-    def scale_cells(
-        self, cells: torch.Tensor, grids: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Scale, row and column on that scale's own map of cells (..., 3) of the common grid.
-
-        grids: (scales, 3), the tensor of `self.grids`, where one is at hand on the device.
-        """
-        grids = torch.tensor(self.grids, device=cells.device) if grids is None else grids
+    def scale_cells(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Scale, row and column on that scale's own map of cells (..., 3) of the common grid."""
+        grids = torch.tensor(self.grids, device=cells.device)
         scale = cells[..., 0].clamp_min(0) // len(SHAPES)
         place = cells[..., 1:].clamp_min(0) * grids[scale][..., 1:] // grids[0, 1:]
         return scale, place[..., 0], place[..., 1]
@@ -105,6 +100,27 @@ class Forms:
         grids = torch.tensor(self.grids, device=cells.device)[:, 1:].repeat_interleave(len(SHAPES), 0)
         own = torch.stack([cells[..., 0], row, col], -1)
         return cell_boxes(own, shapes, grids, frames=self.frames, size=self.size)
+
+
+def window_tables(forms: Forms) -> dict[str, torch.Tensor]:
+    """Tables of the window around every form and cell of the common grid, for every scale's own map.
+
+    Entry 1 + (form * H + row) * W + column of tap i's part, which begins at tap_entries[i]; entry 0 is for no cell.
+    places0, ...: the cell of the map's first step that the tap lies on. shares0, ...: its weight in the form's shape, 0
+    beyond the border and for forms of other scales; the place then is 0.
+    """
+    form, row, col = torch.meshgrid(*(torch.arange(n) for n in (forms.count, *forms.grid[1:])), indexing="ij")
+    scale, row, col = forms.scale_cells(torch.stack([form, row, col], -1).flatten(0, 2))
+    shape, taps = form.flatten() % len(SHAPES), torch.tensor(TAPS)
+    y, x = (place + taps[:, i, None] for i, place in enumerate((row, col)))  # (9, entries - 1)
+    tables = {"tap_entries": torch.arange(len(TAPS)) * (1 + len(shape))}
+    for i, (_, height, width) in enumerate(forms.grids):
+        inside = (scale == i) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        places = torch.where(inside, y * width + x, 0)
+        shares = torch.where(inside, shape_windows().T[:, shape], 0)
+        for name, table in ((f"places{i}", places), (f"shares{i}", shares)):
+            tables[name] = nn.functional.pad(table, (1, 0)).flatten()
+    return tables
 
 
 class Scores(nn.Module):
@@ -126,13 +142,18 @@ class Scores(nn.Module):
         self.register_buffer("parts", shape_parts(), persistent=False)
         self.register_buffer("windows", shape_windows(), persistent=False)
         # Constants of index arithmetic. They stay on the device: to copy them there, it would be waited for.
-        self.register_buffer("grids", torch.tensor(forms.grids), persistent=False)
-        self.register_buffer("taps", torch.tensor(TAPS), persistent=False)
+        for name, constant in window_tables(forms).items():
+            self.register_buffer(name, constant, persistent=False)
+        for i, (t, h, w) in enumerate(forms.grids):
+            self.register_buffer(
+                f"times{i}", torch.arange(forms.grid[0]) * t // forms.grid[0] * h * w, persistent=False
+            )
+            cells = forms.to_common(torch.arange(t * h * w).view(t, h, w), i).flatten()
+            self.register_buffer(f"common{i}", cells, persistent=False)
 
     parts: torch.Tensor
     windows: torch.Tensor
-    grids: torch.Tensor
-    taps: torch.Tensor
+    tap_entries: torch.Tensor
 
     def standardise(self, means: Sequence[torch.Tensor], deviations: Sequence[torch.Tensor]) -> None:
         """Give every channel mean 0 and a cell's d channels about unit length, so that tube sums are well scaled.
@@ -161,17 +182,22 @@ class Scores(nn.Module):
         laid: torch.Tensor = weights[scale].flatten(2).transpose(1, 2).contiguous()
         return laid
 
-    def class_kernels(self, attributes: torch.Tensor) -> list[torch.Tensor]:
-        """Weights w_c * (1 + w_s), without the additive w_s, which cancels in any class difference.
+    def class_factors(self, attributes: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Weights w_c and 1 + w_s, without the additive w_s, which cancels in any class difference.
 
-        attributes (B, s) -> per scale (B, C, s, 9, d); -1, for no attribute, stands for the first one.
+        attributes (B, s) -> per scale (C, 9, d) and (B, s, 9, d); -1, for no attribute, stands for the first one.
         """
-        chosen, kernels = attributes.clamp_min(0).flatten(), []
+        chosen, classes, gains = attributes.clamp_min(0).flatten(), [], []
         for scale in range(len(self.channels)):
-            w_c, w_s = self.tap_weights("class", scale), self.tap_weights("attribute", scale)
-            gain = 1 + w_s.index_select(0, chosen).view(*attributes.shape, *w_s.shape[1:])  # (B, s, 9, d)
-            kernels.append(w_c[None, :, None] * gain[:, None])
-        return kernels
+            w_s = 1 + self.tap_weights("attribute", scale)
+            classes.append(self.tap_weights("class", scale))
+            gains.append(w_s.index_select(0, chosen).view(*attributes.shape, *w_s.shape[1:]))
+        return classes, gains
+
+    def class_kernels(self, attributes: torch.Tensor) -> list[torch.Tensor]:
+        """Weights w_c * (1 + w_s): attributes (B, s) -> per scale (B, C, s, 9, d)."""
+        factors = zip(*self.class_factors(attributes), strict=True)
+        return [w_c[None, :, None] * gain[:, None] for w_c, gain in factors]
 
     def attribute_kernels(self) -> list[torch.Tensor]:
         """Weights w_s, for any clip: per scale (1, S, 9, d)."""
@@ -209,29 +235,43 @@ class Scores(nn.Module):
             volumes.append(own[..., row, :][..., col])
         return torch.cat(volumes, 2)
 
-    def volumes(self, maps: Sequence[torch.Tensor], kernels: Sequence[torch.Tensor]) -> torch.Tensor:
+    def volumes(self, maps: Sequence[torch.Tensor], kernels: Iterable[torch.Tensor]) -> torch.Tensor:
         """Scores of every form and cell: maps (B, d, t, h, w), kernels (B or 1, ..., 9, d) -> (B, ..., K, T, H, W)."""
-        rows, batch = kernels[0].shape[1:-2], len(maps[0])
-        volumes = maps[0].new_empty(batch, math.prod(rows), self.forms.count, *self.forms.grid)
+        batch, cells = len(maps[0]), math.prod(self.forms.grid)
+        volumes = None
         for scale, (h, kernel) in enumerate(zip(maps, kernels, strict=True)):
-            scores = self._shape_scores(h, kernel.flatten(1, -3))
-            volumes[:, :, scale * len(SHAPES) : (scale + 1) * len(SHAPES)] = self.forms.to_common(scores, scale)
-        return volumes.view(batch, *rows, *volumes.shape[2:])
+            sums = self._tap_sums(h, kernel.flatten(1, -3)).flatten(0, 1).flatten(2)  # (B * n, 4, t * h * w)
+            if volumes is None:
+                rows = kernel.shape[1:-2]
+                volumes = h.new_empty(len(sums), self.forms.count, cells)
+            parts, own = self.parts.expand(len(sums), -1, -1), slice(scale * len(SHAPES), (scale + 1) * len(SHAPES))
+            if self.forms.grids[scale] == self.forms.grid:
+                volumes[:, own].baddbmm_(parts, sums, beta=0)
+            else:
+                scores = torch.bmm(parts, sums)
+                del sums
+                volumes[:, own] = scores.index_select(2, self.get_buffer(f"common{scale}"))
+        assert volumes is not None
+        return volumes.view(batch, *rows, self.forms.count, *self.forms.grid)
 
-    def _shape_scores(self, h: torch.Tensor, kernels: torch.Tensor) -> torch.Tensor:
-        """Convolve h (B, d, t, h, w) with kernels (B or 1, n, 9, d), on the scale's own grid: (B, n, 4, t, h, w).
+    def _tap_sums(self, h: torch.Tensor, kernels: torch.Tensor) -> torch.Tensor:
+        """Convolve h (B, d, t, h, w) with kernels (B or 1, n, 9, d): the four partial sums (B, n, 4, t, h, w).
 
-        Nine matrix products, one per tap, gathered into the four partial sums that all shapes share.
+        Nine matrix products, one per tap, which are shifted and added. Few operations count on a GPU, where each costs
+        its host more than the device: the maps are neither padded nor copied.
         """
-        batch, d, *grid = h.shape
-        padded = torch.nn.functional.pad(h, (1, 1, 1, 1))
-        sums = h.new_zeros(4, batch, kernels.shape[1], math.prod(grid))
-        for tap, (dy, dx) in enumerate(TAPS):
-            x = padded[..., 1 + dy : 1 + dy + grid[1], 1 + dx : 1 + dx + grid[2]].reshape(batch, d, -1)
-            part = abs(dx) + 2 * abs(dy)  # centre, sides, ends, corners
-            sums[part].baddbmm_(kernels[:, :, tap].expand(batch, -1, -1), x)
-        scores = torch.einsum("kp,pbnx->bnkx", self.parts, sums)
-        return scores.view(*scores.shape[:-1], *grid)
+        batch, _, *grid = h.shape
+        flat = h.flatten(2)
+        sums = h.new_zeros(batch, kernels.shape[1], len(SHAPES), *grid)
+        for tap, shift in enumerate(TAPS):
+            product = torch.bmm(kernels[:, :, tap].expand(batch, -1, -1), flat).view(batch, -1, *grid)
+            here, there = (
+                [slice(max(0, -sign * by), side - max(0, sign * by)) for by, side in zip(shift, grid[1:], strict=True)]
+                for sign in (1, -1)
+            )
+            part = abs(shift[1]) + 2 * abs(shift[0])  # centre, sides, ends, corners
+            sums[:, :, part, :, here[0], here[1]].add_(product[..., there[0], there[1]])
+        return sums
 
 
 def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:

@@ -2,31 +2,36 @@
 
 The search needs no tape: the value is what it finds, and a tube's score is linear in the weights, so its gradient needs
 the tube's cells and the features only. Score volumes exist for a chunk of the batch at a time, and only on the way.
+
+On a GPU a step is as long as its host takes to launch it. So there are few chunks, what they share is made once, and
+nothing waits: the values are looked at when all is queued.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
-from whytube.explainer.gradients import kernel_gradients
+from whytube.explainer.gradients import path_bags, pooled
 from whytube.subpath import max_subpath, max_subpath_difference, min_subpath_difference, other_classes
+from whytube.subpath.operator import looking_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
     from whytube.explainer.scores import Scores
     from whytube.subpath import Subpath
 
     Maps: TypeAlias = Sequence[torch.Tensor]  # (B, d, T, H, W), one per scale
+    Find: TypeAlias = Callable[[slice, torch.Tensor], list[Subpath]]  # clips of the batch and their volumes
 
-VOLUME_BYTES = 128 << 20
-"""Of the score volumes that exist at one time; a step takes about twice as much."""
+VOLUME_BYTES = 192 << 20
+"""Of the score volumes that exist at one time; a step takes less than twice as much."""
 
 
 def difference_values(
@@ -37,22 +42,17 @@ def difference_values(
     attribute_ids: (B, s), -1 where a clip has fewer.
     """
     searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
-    classes, count = scores.class_weights[0].shape[0], attribute_ids.shape[1]
-    values = []
-    for part in _chunks(scores, len(positive), classes * count):
-        own, chosen = [h[part] for h in maps], positive[part]
-        find = partial(_find, searches, chosen)
-        rows = _difference_rows(chosen, classes, count)
-        values.append(_tube_values(scores, own, find, rows, scores.class_kernels(attribute_ids[part]))[0])
-    return torch.cat(values)
 
+    def find(part: slice, volumes: torch.Tensor) -> list[Subpath]:
+        return [search(volumes, positive[part]) for search in searches]
 
-def _find(searches: Sequence[Callable[..., Subpath]], positive: torch.Tensor, volumes: torch.Tensor) -> list[Subpath]:
-    return [search(volumes, positive) for search in searches]
+    classes, gains = scores.class_factors(attribute_ids)
+    rows = _difference_rows(positive, len(classes[0]), attribute_ids.shape[1])
+    return _tube_values(scores, maps, find, rows, classes, gains)[0]
 
 
 def _difference_rows(positive: torch.Tensor, classes: int, count: int) -> torch.Tensor:
-    """Tell which of the volumes (b, C, s) each difference adds and subtracts: (2, b, C - 1, s)."""
+    """Tell which of the volumes (B, C, s) each difference adds and subtracts: (2, B, C - 1, s)."""
     clip, attribute = (torch.arange(n, device=positive.device) for n in (len(positive), count))
     negative = other_classes(positive, classes)
     both = torch.stack([positive[:, None].expand_as(negative), negative])[..., None]
@@ -61,66 +61,96 @@ def _difference_rows(positive: torch.Tensor, classes: int, count: int) -> torch.
 
 def attribute_values(scores: Scores, maps: Maps) -> torch.Tensor:
     """Return max over tubes of w_s . h + b_s, differentiable in w_s and b_s: (B, S)."""
-    bias, values = scores.attribute_bias, []
-    for part in _chunks(scores, len(maps[0]), len(bias)):
-        own = [h[part] for h in maps]
-        rows = torch.arange(len(own[0]) * len(bias), device=bias.device).view(1, -1, len(bias))
-        kernels = [kernel.expand(len(own[0]), -1, -1, -1) for kernel in scores.attribute_kernels()]
-        value, length = _tube_values(scores, own, partial(_find_biased, bias.detach()), rows, kernels)
-        values.append(value + (bias - bias.detach()) * length)  # the value has the bias: this adds its gradient
-    return torch.cat(values)
+    bias = scores.attribute_bias
+    added = bias.detach().view(-1, 1, 1, 1, 1)
 
+    def find(_: slice, volumes: torch.Tensor) -> list[Subpath]:
+        return [max_subpath(volumes.add_(added))]
 
-def _find_biased(bias: torch.Tensor, volumes: torch.Tensor) -> list[Subpath]:
-    return [max_subpath(volumes.add_(bias.view(-1, 1, 1, 1, 1)))]
+    rows = torch.arange(len(maps[0]) * len(bias), device=bias.device).view(1, -1, len(bias))
+    weights = [kernel[0] for kernel in scores.attribute_kernels()]
+    value, length = _tube_values(scores, maps, find, rows, weights)
+    return value + (bias - bias.detach()) * length  # the value has the bias: this adds its gradient
 
 
 def _chunks(scores: Scores, batch: int, count: int) -> list[slice]:
-    """Parts of the batch whose volumes, `count` a clip, are not too large."""
+    """Parts of the batch, as equal as can be, whose volumes, `count` a clip, are not too large."""
     size = scores.attribute_bias.element_size() * count * math.prod(scores.forms.grid) * scores.forms.count
-    chunk = max(1, VOLUME_BYTES // size)
-    return [slice(first, first + chunk) for first in range(0, batch, chunk)]
+    parts = max(1, math.ceil(batch / max(1, VOLUME_BYTES // size)))
+    ends = [batch * i // parts for i in range(parts + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(ends)]
 
 
 def _tube_values(
     scores: Scores,
     maps: Maps,
-    find: Callable[[torch.Tensor], list[Subpath]],
+    find: Find,
     rows: torch.Tensor,
-    kernels: Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    gains: Sequence[torch.Tensor] = (),
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values (...) of the tubes that `find` finds in the kernels' volumes, summed over its searches, and their lengths.
+    """Values (B, ...) of the tubes that `find` finds in volumes, summed over its searches, and their lengths.
 
-    rows: (1 or 2, ...) the volumes that a value adds and, if two, subtracts, counted through the chunk.
-    kernels: per scale (b, ..., 9, d). Values are differentiable in these, not in the maps.
+    rows: (1 or 2, B, ...) the volumes that a value adds and, if two, subtracts, counted through the batch.
+    weights: per scale (n, 9, d). gains: none, or per scale (B, s, 9, d), which weights are multiplied by for n x s
+        volumes a clip. Values are differentiable in these two, not in the maps.
     """
     found: tuple[torch.Tensor, torch.Tensor]
-    found = _TubeValues.apply(scores, maps, find, rows, *kernels)  # type: ignore[no-untyped-call]
+    found = _TubeValues.apply(scores, maps, find, rows, *weights, *gains)  # type: ignore[no-untyped-call]
     return found
 
 
 class _TubeValues(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        scores: Scores,
-        maps: Maps,
-        find: Callable[[torch.Tensor], list[Subpath]],
-        rows: torch.Tensor,
-        *kernels: torch.Tensor,
+        ctx: Any, scores: Scores, maps: Maps, find: Find, rows: torch.Tensor, *factors: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        paths = find(scores.volumes(maps, kernels))
-        ctx.save_for_backward(torch.stack([path.cells for path in paths]), rows, *maps)
-        ctx.scores, ctx.shapes = scores, [kernel.shape for kernel in kernels]
-        value = torch.stack([path.value for path in paths]).sum(0)
-        length = torch.stack([path.stop - path.start for path in paths]).sum(0)
+        weights, gains = factors[: len(maps)], factors[len(maps) :]
+        ctx.count = len(weights[0]) * (gains[0].shape[1] if gains else 1)
+        ctx.scores, ctx.parts = scores, _chunks(scores, len(maps[0]), ctx.count)
+        with looking_later() as ctx.unseen:
+            found = [
+                find(part, scores.volumes([h[part] for h in maps], _kernels(weights, gains, part)))
+                for part in ctx.parts
+            ]
+        paths = [[torch.cat(parts) for parts in zip(*search, strict=True)] for search in zip(*found, strict=True)]
+        value, length = (sum(each[1:], each[0]) for each in zip(*((p[0], p[2] - p[1]) for p in paths), strict=True))
+        if value.is_cuda and any(ctx.needs_input_grad):
+            ctx.unseen.fetch()
+        else:
+            ctx.unseen.look()
+        ctx.save_for_backward(torch.stack([path[3] for path in paths]), rows, *maps, *factors)
         ctx.mark_non_differentiable(length)
         return value, length
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        cells, rows, *maps = ctx.saved_tensors  # (sides, ..., T, 3), (1 or 2, ...)
-        count = math.prod(ctx.shapes[0][1:-2])
-        gradients = kernel_gradients(ctx.scores, maps, cells.flatten(1, -3), rows.flatten(1), grad.flatten(), count)
-        return None, None, None, None, *(g.view(shape) for g, shape in zip(gradients, ctx.shapes, strict=True))
+        scales = len(ctx.scores.channels)
+        cells, rows, *rest = ctx.saved_tensors  # (sides, B, ..., T, 3), (1 or 2, B, ...)
+        maps, weights, gains = rest[:scales], rest[scales : 2 * scales], rest[2 * scales :]
+        own = [rows[:, part].flatten(1) - part.start * ctx.count for part in ctx.parts]
+        each = grad[0].numel()  # paths of a clip
+        clip = rows[0].flatten() // ctx.count
+        for_weights, for_gains = [], []
+        for scale, bags in enumerate(path_bags(ctx.scores, maps, cells.flatten(1, -3), clip, grad.flatten())):
+            w, parts = weights[scale], []
+            total = torch.zeros_like(w)
+            for part, chosen in zip(ctx.parts, own, strict=True):
+                items, size = slice(part.start * each, part.stop * each), part.stop - part.start
+                gradient = pooled(bags, items, chosen, size * ctx.count).view(size, len(w), -1, *w.shape[1:])
+                if gains:
+                    parts.append((gradient * w[:, None]).sum(1))
+                    gradient *= gains[scale][part][:, None]
+                total += gradient.sum((0, 2))
+            for_weights.append(total)
+            for_gains += [torch.cat(parts)] if gains else []
+        ctx.unseen.look()
+        return None, None, None, None, *for_weights, *for_gains
+
+
+def _kernels(weights: Maps, gains: Maps, part: slice) -> Iterable[torch.Tensor]:
+    """Kernels (b or 1, ..., 9, d) of a chunk, made one scale after the other."""
+    if not gains:
+        return (w[None] for w in weights)
+    return (w[None, :, None] * gain[part][:, None] for w, gain in zip(weights, gains, strict=True))

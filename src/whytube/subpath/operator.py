@@ -17,7 +17,7 @@ import contextlib
 import importlib.util
 import os
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ Tape: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 BACKENDS = ("auto", "reference", "cpu", "cuda")
 
 _forced: ContextVar[str] = ContextVar("subpath_backend", default="auto")
+_later: ContextVar[Unseen | None] = ContextVar("subpath_unseen", default=None)
 
 
 class Job(NamedTuple):
@@ -156,6 +157,46 @@ def other_classes(positive: torch.Tensor, classes: int) -> torch.Tensor:
     return others + (others >= positive[:, None])
 
 
+class Unseen:
+    """Values of searches that nobody has looked at: those of many searches can be waited for together, and late."""
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+        self._values: list[torch.Tensor] = []
+        self._event: torch.cuda.Event | None = None
+
+    def add(self, job: Job, value: torch.Tensor) -> None:
+        """Keep a job, without its volumes, and its value (N,)."""
+        self._jobs.append(job._replace(volumes=job.volumes.new_empty((0, *job.volumes.shape[1:]))))
+        self._values.append(value)
+
+    def fetch(self) -> None:
+        """Let values travel from a GPU to the host, without waiting for them."""
+        if not self._values or torch.cuda.is_current_stream_capturing():
+            return
+        together = torch.cat(self._values)
+        counts = [len(value) for value in self._values]
+        self._values = list(torch.split(together.to("cpu", non_blocking=True), counts))
+        self._event = torch.cuda.current_stream(together.device).record_event()
+
+    def look(self) -> None:
+        """Fail as a search does on values that are not finite."""
+        if self._event is not None:
+            self._event.synchronize()
+        for job, value in zip(self._jobs, self._values, strict=True):
+            job.check_value(value)
+
+
+@contextlib.contextmanager
+def looking_later() -> Iterator[Unseen]:
+    """Let searches in the block, where they have no tape of their own, leave their values to be looked at."""
+    token = _later.set(unseen := Unseen())
+    try:
+        yield unseen
+    finally:
+        _later.reset(token)
+
+
 @contextlib.contextmanager
 def use_backend(name: str) -> Iterator[None]:
     """Force a kernel inside the block: "reference", "cpu" (numba), "cuda" (Triton), or "auto"."""
@@ -210,7 +251,8 @@ def search(job: Job) -> Found:
     if eager:
         found, tape = _find(job, taped=taped)
         if not (taped and found[0].is_cuda):
-            job.check_value(found[0])
+            look = job.check_value if (later := _later.get()) is None else partial(later.add, job)
+            look(found[0])
     else:
         found = torch.ops.whytube.subpath(*job)
     if not taped:
