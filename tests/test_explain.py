@@ -196,9 +196,7 @@ def test_k_and_fills(video):
     unchecked = explain(video, explainer, k=1, fills=[])
     assert unchecked.reasons[0].moved is None
     assert unchecked.sentence.endswith("(not checked)")
-    with pytest.raises(
-        ArgumentError, match="`fills` must be one of 'mean', 'blur', 'freeze', 'zero', 'noise', got 'red'"
-    ):
+    with pytest.raises(ArgumentError, match=r"`fills` must be one of 'mean', .*'zero', 'noise', got 'red'"):
         explain(video, explainer, fills=["mean", "red"])
     with pytest.raises(ArgumentError, match="`k` must be an integer of at least 1, got 0"):
         explain(video, explainer, k=0)
