@@ -66,7 +66,7 @@ def folder(tmp_path_factory) -> Path:
         (("explain", "dance.mp4", "junk.mp4", "--effort", "quik"), "Did you mean 'quick'?"),
         (("explain", "dance.mp4", "--area", "0"), "error: --area must be a fraction of the clip"),
         (("explain", "dance.mp4", "--area", "1.5"), "error: --area must be a fraction of the clip"),
-        (("explain", "dance.mp4", "--area", "small"), "small"),
+        (("explain", "dance.mp4", "--area", "small"), "Invalid value for '--area'"),
         (("evaluate", "--effort", "quik"), "unknown effort 'quik'. Did you mean 'quick'?"),
         (("evaluate", "--effort", "0"), "error: --effort must be an integer of at least 1, got 0"),
         (("evaluate", "--tubes", "0"), "error: --tubes must be an integer of at least 1, got 0"),
