@@ -174,7 +174,8 @@ def test_the_world_as_files_is_data_like_any_other(tmp_path):
     assert 0 <= found["methods"]["centre"]["negative_class_accuracy"]["top3"] <= 1
     permuted = tmp_path / "permuted"
     words = ("--classifier", model / "classifier.safetensors", "--data", data, "--out", permuted, "--device", "cpu")
-    result = run("train", "explainer", *words, "--clips", 30, "--permuted-table", "--save", tmp_path / "permuted.json")
+    words += ("--clips", 30, "--set", "masked_runs=96")
+    result = run("train", "explainer", *words, "--permuted-table", "--save", tmp_path / "permuted.json")
     assert result.returncode == 0, result.stderr
     words = ("--model", model, "--with", f"permuted={permuted / 'explainer.safetensors'}", "--data", data)
     result = run(

@@ -1,4 +1,63 @@
+import json
+import sys
+
+import pytest
+
+from toy_explainer import saved_model, tiny_classifier, tiny_explainer
+from toy_source import Tints
+from whytube.cli import main
 from whytube.cli.explain import print_profile
+from whytube.video import write_video
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch, capsys):
+    """Explain a clip with a tiny model: a function from options to what is printed as JSON."""
+    classifier = tiny_classifier(frames=4, size=(32, 32))
+    folder = saved_model(tmp_path / "tiny", tiny_explainer(classifier=classifier))
+    clip = write_video(tmp_path / "clip.mp4", Tints(size=32, frames=4).batch("test", [0]).clips[0], 8.0)
+
+    def ask(*words):
+        command = ["whytube", "explain", str(clip), "--model", str(folder), "--device", "cpu", "--json", *words]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        assert end.value.code == 0, said.err
+        return json.loads(said.out)
+
+    return ask
+
+
+def volume(reason):
+    boxes = reason["tube"]["boxes"]
+    return sum((x2 - x1) * (y2 - y1) for x1, y1, x2, y2 in boxes) / (4 * 32 * 32)
+
+
+def test_effort_by_name_and_number(asked):
+    assert asked()["settings"]["effort"] == 16
+    assert asked("--effort", "quick")["settings"]["effort"] == 6
+    assert asked("--effort", "7")["settings"]["effort"] == 7
+    every = asked("--all")
+    assert {explanation["settings"]["effort"] for explanation in every} == {6}, "many questions: less for each"
+    assert asked("--all", "--effort", "normal")[0]["settings"]["effort"] == 16
+
+
+def test_tubes_keep_the_area(asked):
+    found = asked("--area", "0.03", "--effort", "quick")
+    assert found["settings"]["area"] == 0.03
+    assert found["reasons"]
+    assert all(0 < volume(reason) <= 0.03 + 1e-6 for reason in found["reasons"])
+    large = asked("--area", "0.5", "--effort", "quick")
+    assert max(volume(reason) for reason in large["reasons"]) > 0.03
+
+
+def test_several_videos_have_the_effort_too(asked, tmp_path):
+    out = tmp_path / "whys"
+    asked("--out", str(out), "--effort", "quick")
+    assert json.loads((out / "clip.json").read_text())["settings"]["effort"] == 6
+    again = asked("--out", str(out), "--effort", "quick")
+    assert "error" not in again[0], "the same question: kept"
 
 
 def test_the_profile_adds_up(capsys):

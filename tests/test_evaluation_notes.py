@@ -124,7 +124,7 @@ def test_a_column_with_some_figures_has_dashes():
     drop = {"positive_drop": Figure(0.5)}
     bare = replace(results.methods["centre"], figures=drop)
     text = printed(replace(results, methods={**results.methods, "bare": bare}))
-    assert text.splitlines()[2].split() == ["bare", "-", "-", "0.50", "-", "-", "-", "-"]
+    assert text.splitlines()[2].split() == ["bare", "-", "-", "0.50", "-", "-", "-", "-", "-"]
 
 
 def test_results_without_notes_have_none():

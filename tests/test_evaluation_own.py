@@ -189,7 +189,7 @@ def test_the_command_says_what_is_wrong(file):
         (("--method", f"{file}:Nan"), "must be finite"),
         (("--method", f"{file}:Bose"), "Did you mean 'Base'?"),
         (("--method", "nowhere.py:Base"), "there is no such file"),
-        (("--peers", "centre", "--area", "0"), "--area must be a share of the clip"),
+        (("--peers", "centre", "--area", "0"), "--area must be a fraction of the clip, more than 0"),
     ):
         ran = run(*words)
         assert ran.returncode == 2, ran.stderr

@@ -10,6 +10,7 @@ from toy_squares import Adder
 from whytube.classifiers import C3DResNet
 from whytube.evaluation.runs import counted, watched
 from whytube.search.grad_cam import contrastive_maps
+from whytube.search.response import back_share
 from whytube.search.verify import ask, best_regions
 
 
@@ -43,15 +44,18 @@ def test_copies_count_too(model):
 
 
 def test_parts_of_runs(model):
-    cut = model.cuts[0]
+    cut = model.response_cut
+    share = back_share(model, cut)
     with counted(model) as runs, torch.no_grad():
         first = model.front(clips(1), cut)
+        model.back(first, cut)
+        assert runs.clips == pytest.approx(1), "both parts of a run are a run"
         model.back(first.repeat(5, 1, 1, 1, 1), cut)
-        assert runs.clips == 5, "a first part for five second ones"
+        assert runs.clips == pytest.approx(1 + 5 * share), "a second part is a share of a run"
         model(clips(2))
-        assert runs.clips == 7
+        assert runs.clips == pytest.approx(3 + 5 * share)
         model.front(clips(9), cut)
-        assert runs.clips == 12, "first parts alone are no way around it"
+        assert runs.clips == pytest.approx(3 + 5 * share + 9 * (1 - share)), "first parts alone are not free"
 
 
 def test_gradients_count_as_two_more(model):

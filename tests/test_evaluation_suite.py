@@ -46,8 +46,11 @@ def test_the_form_of_the_results(found):
         "seen_fills": ["zero"],
     }
     costs = {name: results["masked_clips"] for name, results in found["methods"].items()}
-    # One run with gradients and two further steps back for three questions about a clip.
-    assert costs == dict.fromkeys(costs, 0) | {"grad-cam": pytest.approx(7 / 3)}
+    assert costs["grad-cam"] == pytest.approx(3), "what a question costs that is asked alone"
+    assert costs["random-verified"] == pytest.approx(2 * 16), "each of sixteen tubes with two fills"
+    assert costs["grad-cam-verified"] == pytest.approx(3 + 2 * 16)
+    for name in ("centre", "random-tube", "true-box", "detector-box", "shuffled-attributes"):
+        assert costs[name] == 0
     assert list(found["comparisons"]["centre"]) == [name for name in found["methods"] if name != "centre"]
 
 
@@ -112,7 +115,12 @@ def test_clips_without_boxes():
     model = C3DResNet(source.classes, width=1 / 16, frames=2, size=(32, 32))
     found = evaluate([Centre(source.attribute_names)], model, source, negatives=2)
     results = found.to_dict()["methods"]["centre"]
-    assert results["concept_accuracy"]["top1"] is results["concept_accuracy"]["tied"]["top3"] is None
+    assert results["concept_accuracy"] == {
+        "top1": None,
+        "top3": None,
+        "top5": None,
+        "tied": {"top1": None, "top3": None},
+    }
     assert results["true_box_iou"] is None
     assert results["actor_iou"] is None
     assert results["tube_change"] == 0, "the centre is the same whatever B is"

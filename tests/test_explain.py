@@ -61,12 +61,13 @@ def test_boxes_come_back_in_the_videos_own_pixels_and_times(video, objective):
     assert explanation.positive == CLASSES[question.positive[0]]
     assert explanation.negative == CLASSES[question.negative[0, 0]]
     assert sum(explanation.probabilities.values()) == pytest.approx(1, abs=1e-5)
-    assert len(explanation.reasons) == int((regions.attribute_ids >= 0).sum()) > 0
+    assert len(explanation.reasons) == int(regions.scores.isfinite().sum()) > 0
     scale = np.array([WIDTH / SIZE[1], HEIGHT / SIZE[0]] * 2)
     for r, reason in enumerate(explanation.reasons):
         boxes = regions.boxes[0, 0, r].numpy()
         there = boxes[:, 2] > 0
-        assert reason.attribute == explainer.attribute_names[regions.attribute_ids[0, 0, r]]
+        word = int(regions.attribute_ids[0, 0, r])
+        assert reason.attribute == (explainer.attribute_names[word] if word >= 0 else "")
         assert reason.score == pytest.approx(float(regions.scores[0, 0, r]), rel=1e-4, abs=1e-4)
         assert reason.tube.frames.tolist() == clip.indices[there].tolist()
         np.testing.assert_allclose(reason.tube.boxes, boxes[there] * scale)
@@ -195,7 +196,7 @@ def test_k_and_fills(video):
     unchecked = explain(video, explainer, k=1, fills=[])
     assert unchecked.reasons[0].moved is None
     assert unchecked.sentence.endswith("(not checked)")
-    with pytest.raises(ArgumentError, match="`fills` must be one of 'mean', 'blur', 'freeze', 'zero', got 'red'"):
+    with pytest.raises(ArgumentError, match=r"`fills` must be one of 'mean', .*'zero', 'noise', got 'red'"):
         explain(video, explainer, fills=["mean", "red"])
     with pytest.raises(ArgumentError, match="`k` must be an integer of at least 1, got 0"):
         explain(video, explainer, k=0)
@@ -222,11 +223,11 @@ def test_what_stands_beside_the_reasons(video, explainer):
     assert explanation.sentence.endswith(f'because of "{told[0]}"' if told else f"{claim}; no region explains this")
 
 
-def test_a_class_without_words_is_not_explained(video):
+def test_a_class_without_words_is_explained_by_regions(video):
     classifier = tiny_classifier(CLASSES, frames=FRAMES, size=SIZE)
     explanation = explain(video, tiny_explainer(classifier=classifier, table=torch.zeros(3, 2, dtype=torch.bool)))
-    assert explanation.reasons == ()
-    assert explanation.sentence.endswith("no region explains this")
+    assert explanation.reasons
+    assert {reason.attribute for reason in explanation.reasons} == {""}
 
 
 def test_json_round_trip(video, explainer, tmp_path):
@@ -244,7 +245,7 @@ def test_all_negatives_at_once_are_each_alone(video, explainer):
     chances = [found.probabilities[found.negative] for found in every]
     assert chances == sorted(chances, reverse=True)
     for found in every:
-        alone = explain(video, explainer, why_not=found.negative, k=1)
+        alone = explain(video, explainer, why_not=found.negative, k=1, effort="quick")
         assert found.sentence == alone.sentence
         for mine, theirs in zip(found.reasons, alone.reasons, strict=True):
             assert mine.attribute == theirs.attribute
@@ -319,3 +320,24 @@ def test_networks_whose_state_is_not_all_tensors_are_named_by_their_weights(vide
         return explain(video, wrap(own, classes=["a", "b", "c"], frames=4, size=32)).model_hash
 
     assert named(Own(0)) == named(Own(0)) != named(Own(1))
+
+
+def test_effort_and_area(video, explainer):
+    quick, small = explain(video, explainer, effort="quick"), explain(video, explainer, effort=3, area=0.02)
+    assert (quick.settings["effort"], quick.settings["area"]) == (6, 0.1)
+    assert (small.settings["effort"], small.settings["area"]) == (3, 0.02)
+    for explanation, area in ((quick, 0.1), (small, 0.02)):
+        for reason in explanation.reasons:
+            sides = reason.tube.boxes[:, 2:] - reason.tube.boxes[:, :2]
+            assert sides.prod(1).sum() <= area * FRAMES * HEIGHT * WIDTH + 1e-3
+    assert explain_all(video, explainer)[0].settings["effort"] == 6
+    with pytest.raises(ArgumentError, match=r"unknown effort 'quik'\. Did you mean 'quick'\?"):
+        explain(video, explainer, effort="quik")
+    with pytest.raises(ArgumentError, match="`effort` must be an integer of at least 1, got 0"):
+        explain(video, explainer, effort=0)
+    with pytest.raises(ArgumentError, match="`area` must be a fraction of the clip"):
+        explain_all(video, explainer, area=0)
+
+
+def test_objectives_that_try_nothing_have_no_effort(video):
+    assert "effort" not in explain(video, build("paper"), effort="quick").settings

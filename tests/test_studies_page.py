@@ -87,7 +87,7 @@ def test_everything_that_was_measured_is_shown(run):
     for shown in (
         "| method | masked clips | negative top-1 |",
         "`knowing` minus each other method, on the same questions:",
-        "| `grad-cam` | 2.3 |",
+        "| `grad-cam` | 3.0 |",
         "Insertion and deletion over 2 regions, area under the curve:",
         "The same regions masked on `adder`:",
         "| p(A) falls there too | p(B) rises there too |",

@@ -16,7 +16,7 @@ from whytube.explaining import explain
 from whytube.video import write_video
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts and limits of Linux")
-QUICK = ("--clips", "8", "--set", "batch_size=8", "--device", "cpu")
+QUICK = ("--clips", "8", "--set", "batch_size=8", "--set", "masked_runs=0", "--device", "cpu")
 FOLDER = {
     "save": ("explain", "clip.mp4", "--save", "{}/why.json"),
     "overlay": ("explain", "clip.mp4", "--overlay", "{}/why.mp4"),

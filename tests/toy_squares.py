@@ -85,6 +85,20 @@ class Adder(VideoClassifier):
         return Features(logits, (coarse, coarse))
 
 
+class Parted(Adder):
+    """The adder in two parts: means of 4 x 4 pixels, then the sum of what they say."""
+
+    architecture = "parted"
+    cuts = ("cells",)
+    response_cut = "cells"
+
+    def front(self, clips, cut):
+        return avg_pool3d(self.check_clips(clips) * self.scale, (1, 4, 4))
+
+    def back(self, x, cut):
+        return self.head(x.mean((2, 3, 4))) @ self.weights.T
+
+
 def ask(count=3, negatives=2):
     """Ask the adder about the first clips, and what the source says about them."""
     shown = Squares().batch("test", range(count))

@@ -55,7 +55,9 @@ def explain(
             help="How many tubes are tried: quick, normal, thorough, or their number; normal, with --all quick.",
         ),
     ] = None,
-    area: Annotated[float, typer.Option(help="Largest volume of a tube, as a fraction of the clip's.")] = 0.1,
+    area: Annotated[
+        float, typer.Option(metavar="SHARE", help="Largest volume of a tube, as a fraction of the clip's.")
+    ] = 0.1,
     as_json: Json = False,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the explanation (.json).")] = None,
     overlay: Annotated[

@@ -268,19 +268,32 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
     if told.classifier not in (None, fingerprint(classifier)):
         raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
     scores, wrong = build_scores(classifier, len(told.attributes)), "it does not fit the classifier's maps"
-    fill(scores, {name: tensor for name, tensor in tensors.items() if not name.startswith(RESPONSE)}, path, wrong)
-    response = None
-    if told.response is not None:
-        if told.response.cut not in classifier.cuts:
-            raise ModelError(f"cannot use {path}: {wrong}. It was trained for the stage {told.response.cut!r}")
-        response = Response(told.response.cut, told.response.channels, told.response.cost)
-        own = {name.removeprefix(RESPONSE): tensor for name, tensor in tensors.items() if name.startswith(RESPONSE)}
-        fill(response, own, path, wrong)
+    own = {name: tensors.pop(name) for name in list(tensors) if told.response is not None and name.startswith(RESPONSE)}
+    fill(scores, tensors, path, wrong)
+    response = None if told.response is None else _response(told.response, own, classifier, path, wrong)
     try:
         table = torch.tensor(told.table, dtype=torch.bool)
         return Explainer(classifier, scores.eval(), told.attributes, table, told.objective, told.fit, response)
     except (RuntimeError, ValueError) as error:
         raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
+
+
+def _response(
+    card: ResponseCard,
+    tensors: Mapping[str, torch.Tensor],
+    classifier: VideoClassifier,
+    path: str | os.PathLike[str],
+    wrong: str,
+) -> Response:
+    """Build the response that an explainer's file holds; tensors: those that begin with RESPONSE."""
+    if card.cut not in classifier.cuts:
+        raise ModelError(f"cannot use {path}: {wrong}. It was trained for the stage {short(card.cut)}")
+    keep = tensors.get(f"{RESPONSE}keep")
+    if keep is None or card.channels != len(keep):  # before memory is taken for as many
+        raise ModelError(f"cannot use {path}: {wrong}. Its response is not of {card.channels} channels")
+    response = Response(card.cut, card.channels, card.cost)
+    fill(response, {name.removeprefix(RESPONSE): tensor for name, tensor in tensors.items()}, path, wrong)
+    return response
 
 
 def _halved(name: str, tensor: torch.Tensor) -> torch.Tensor:

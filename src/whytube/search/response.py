@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from whytube.classifiers.base import evaluating
 from whytube.search.masked import fitting, search_copy
@@ -117,23 +118,13 @@ def back_share(classifier: VideoClassifier, cut: str) -> float:
     known = _SHARES.get(classifier, {})
     if cut in known:
         return known[cut]
-    counts = [0, 0]
-    part = 0
-
-    def count(module: nn.Module, _inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
-        weight = module.weight
-        assert isinstance(weight, torch.Tensor)
-        counts[part] += output.numel() // output.shape[1] * weight.numel()
-
-    layers = [module for module in classifier.modules() if isinstance(module, nn.Conv3d | nn.Linear)]
-    hooks = [layer.register_forward_hook(count) for layer in layers]
-    try:
-        with torch.no_grad(), evaluating(classifier):
-            h = classifier.front(torch.zeros(1, 3, classifier.frames, *classifier.size, device=classifier.device), cut)
-            part = 1
+    clip = torch.zeros(1, 3, classifier.frames, *classifier.size, device=classifier.device)
+    # With gradients every layer runs as it is; without them some are replaced by faster ones that are not counted.
+    with torch.enable_grad(), evaluating(classifier):
+        with FlopCounterMode(display=False) as early:
+            h = classifier.front(clip, cut)
+        with FlopCounterMode(display=False) as late:
             classifier.back(h, cut)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    _SHARES[classifier] = known | {cut: counts[1] / max(1, sum(counts))}
-    return _SHARES[classifier][cut]
+    share = late.get_total_flops() / max(1, early.get_total_flops() + late.get_total_flops())
+    _SHARES[classifier] = known | {cut: share}
+    return share

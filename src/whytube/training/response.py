@@ -6,6 +6,7 @@ trains the prediction of the same logits. No tube is seen twice, so nothing is k
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from whytube.training.loop import Loop
 from whytube.tubes import cell_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from whytube.classifiers.base import VideoClassifier
@@ -68,8 +69,22 @@ def fit_response(
         momentum=0.9,
     )
     loop = _ResponseLoop(classifier, source, own, device)
-    loop.run(folder, resume=resume, progress=progress, on_step=None, report_every=20, save_every=10)
+    with _frozen(classifier):
+        loop.run(folder, resume=resume, progress=progress, on_step=None, report_every=20, save_every=10)
     return loop.response.eval()
+
+
+@contextmanager
+def _frozen(classifier: VideoClassifier) -> Iterator[None]:
+    """Let gradients pass through a network for a block, but not into its weights."""
+    trained = [weights for weights in classifier.parameters() if weights.requires_grad]
+    try:
+        for weights in trained:
+            weights.requires_grad_(False)
+        yield
+    finally:
+        for weights in trained:
+            weights.requires_grad_(True)
 
 
 class _ResponseLoop(Loop):
