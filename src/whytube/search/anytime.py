@@ -43,7 +43,7 @@ SILENT = 0.05
 FIRST, ROUNDS = 3, 4
 """One tube of so many is tried in the first round; the rest in so many rounds, of LEAST tubes at least."""
 LEAST = 4
-PREDICTED, MORE, CHANGES = 64, 8, 4
+PREDICTED, MORE, CHANGES = 32, 8, 4
 """Tubes that are predicted at first at least, and for every one tried in the first round and in later ones."""
 CHEAP, MANY = 0.02, 4
 """Where a prediction costs less than this share of a run, there are so many times as many."""
@@ -98,7 +98,7 @@ class Effort:
         if response is None:
             return runs
         (first, *later), many = self.rounds(), _many(response)
-        predicted = many * max(PREDICTED, MORE * first) + 8 * PARENTS * CLIMBS
+        predicted = many * max(PREDICTED, MORE * first) + CHANGES * PARENTS * CLIMBS
         predicted += sum(-(-many * CHANGES * count // PARENTS) * PARENTS for count in later)
         return runs + response.cost * predicted
 
@@ -154,7 +154,7 @@ def predict(
 ) -> Regions:
     """Return the k best regions by prediction alone: no tube is tried. given: as for `search`."""
     run = _Run(classifier, question, effort, predictor, None)
-    run.tried = run.proposals(given, UNTRIED, climbs=2 * CLIMBS)
+    run.tried = run.proposals(given, UNTRIED, climbs=4 * CLIMBS)
     cost = torch.full(run.shape, predictor.response.cost * run.predictions, device=question.clips.device)
     return replace(run.best(k), masked_clips=cost)
 
@@ -234,7 +234,7 @@ class _Run:
         # Of more than `count`, as many in all, spread evenly: the same whatever else is in the batch.
         pool = self._pool([tracks[_evenly(len(tracks), count)] for tracks in map(joined, sets)])
         for _ in range(climbs if self.predictor else 0):
-            pool = pool + self._changed(pool.leading(2 * PARENTS), 4)
+            pool = pool + self._changed(pool.leading(PARENTS), CHANGES)
         return pool
 
     def changes(self, count: int) -> _Pool:
