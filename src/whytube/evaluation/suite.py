@@ -117,7 +117,7 @@ def evaluate(
     origin = provenance(torch.device(device), seed=seed) | {"settings": settings} | ({"notes": notes} if notes else {})
     reader = getattr(source, "reader", None)
     origin |= {} if reader is None else {"reader": reader}
-    return _results(found, classifier, origin, seed=seed, clips=clips)
+    return summed_up(found, classifier, origin, seed=seed, clips=clips)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source
     return notes
 
 
-def _results(
+def summed_up(
     found: State, classifier: VideoClassifier, origin: Mapping[str, Any], *, seed: int, clips: bool
 ) -> Results:
     """Sum up what was found; a method that answered nothing has no figures."""
