@@ -90,6 +90,16 @@ class TestErase:
     def test_zero(self, clips, mask):
         assert erase(clips, mask, fill="zero")[0, :, 1:, 2:5, 3:9].abs().max() == 0
 
+    def test_noise_is_like_the_clip_and_always_the_same(self, clips, mask):
+        erased = erase(clips, mask, fill="noise")
+        assert torch.equal(erased, erase(clips.clone(), mask, fill="noise"))
+        assert ((erased >= 0) & (erased <= 1)).all()
+        masked = mask[:, None].expand_as(clips)
+        assert torch.equal(erased[~masked], clips[~masked])
+        inside = erased[masked]
+        assert inside.std() > 0.5 * clips.std()
+        assert abs(inside.mean() - clips.mean()) < 0.15
+
     def test_freeze_stops_motion_from_the_first_masked_frame(self, clips, mask):
         erased = erase(clips, mask, fill="freeze")
         for t in range(1, 4):
@@ -117,8 +127,8 @@ class TestErase:
         assert torch.equal(clips.grad == 0, mask[:, None].expand_as(clips))
 
     def test_wrong_arguments(self, clips, mask):
-        with pytest.raises(ArgumentError, match="one of 'mean', 'blur', 'freeze', 'zero', got 'noise'"):
-            erase(clips, mask, fill="noise")
+        with pytest.raises(ArgumentError, match="one of 'mean', 'blur', 'freeze', 'zero', 'noise', got 'red'"):
+            erase(clips, mask, fill="red")
         with pytest.raises(ArgumentError, match="`mask` must be bool"):
             erase(clips, mask.int())
         with pytest.raises(ArgumentError, match=r"`mask` must be of shape \(B, T, H, W\)"):

@@ -184,6 +184,8 @@ def _freeze(clips: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def _noise(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    if not len(clips):  # no clip has no deviation
+        return clips
     deviation, mean = torch.std_mean(clips, dim=(2, 3, 4), keepdim=True)
     return (mean + deviation * _drawn(tuple(clips.shape[1:]), str(clips.device)).to(clips.dtype)).clamp(0, 1)
 
