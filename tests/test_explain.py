@@ -208,7 +208,7 @@ def test_what_stands_beside_the_reasons(video, explainer):
     assert all(seconds >= 0 for seconds in explanation.timings.values())
     assert explanation.settings == {
         "objective": "ours",
-        "score": "rise of B",
+        "score": "search score",
         "effort": 16,
         "area": 0.1,
         "k": 1,

@@ -158,7 +158,7 @@ def test_more_effort_finds_no_worse():
     assert torch.equal(last.boxes, explainer(question, 1).boxes)
     assert (last.masked_clips > before.masked_clips).all()
     quick = explainer.with_effort(Effort(tubes=1))
-    assert quick.settings == {"objective": "ours", "score": "rise of B", "effort": 1, "area": 0.1}
+    assert quick.settings == {"objective": "ours", "score": "search score", "effort": 1, "area": 0.1}
     assert len(list(quick.rounds(question, 1))) == 1
     assert (quick(question, 1).masked_clips < last.masked_clips).all()
 

@@ -93,7 +93,7 @@ def test_questions_are_checked_as_with_words():
 def test_effort_and_area_are_kept_and_told():
     model = Adder().eval()
     search = RegionSearch(model).with_effort(Effort(tubes=7, area=0.05))
-    assert search.settings == {"objective": "ours-regions", "score": "rise of B", "effort": 7, "area": 0.05}
+    assert search.settings == {"objective": "ours-regions", "score": "search score", "effort": 7, "area": 0.05}
     question, _ = ask(1)
     regions = search(question, 1)
     sides = regions.boxes[..., 2:] - regions.boxes[..., :2]

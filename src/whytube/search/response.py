@@ -125,6 +125,6 @@ def back_share(classifier: VideoClassifier, cut: str) -> float:
             h = classifier.front(clip, cut)
         with FlopCounterMode(display=False) as late:
             classifier.back(h, cut)
-    share = late.get_total_flops() / max(1, early.get_total_flops() + late.get_total_flops())
+    share: float = late.get_total_flops() / max(1, early.get_total_flops() + late.get_total_flops())
     _SHARES[classifier] = known | {cut: share}
     return share

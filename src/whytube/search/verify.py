@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SELECTING_FILLS = ("zero", "noise")
 """What candidate tubes are filled with while they are compared; answers are judged by other fills."""
-VERIFIED_SCORE = "rise of B"
+VERIFIED_SCORE = "search score"
 """What the scores of answers are that were found by masking: see search/score.py."""
 SAME = 0.5
 """Two tubes with an IoU above this are the same region; of these only the better one is an answer."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn.functional import affine_grid, grid_sample
 
-from whytube.tubes import FILLS, Tube, erase, random_tube, tube_mask
+from whytube.tubes import Tube, erase, random_tube, tube_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 WHOLE = 0.5
 """Share of random tubes that span the whole clip; the others last at least a quarter of it."""
 SIDED = re.compile(r"\b(left|right|(counter|anti)?-?clockwise)(ward|wards)?\b", re.IGNORECASE)
+
+ERASING = ("mean", "blur", "freeze", "zero")
+"""Fills of tubes that are erased in training."""
 
 
 def change_randomly(clips: torch.Tensor, recipe: Recipe, *, step: int, flip: float) -> torch.Tensor:
@@ -40,13 +43,13 @@ def erase_randomly(
     """
     frames, height, width = clips.shape[2:]
     chosen = np.flatnonzero(rng.random(len(clips)) < probability)
-    fills = rng.permutation(np.arange(len(chosen)) % len(FILLS))
+    fills = rng.permutation(np.arange(len(chosen)) % len(ERASING))
     if not len(chosen):
         return clips
     tubes = [_tube(frames, (height, width), area, rng) for _ in chosen]
     masks = tube_mask(tubes, np.arange(frames), (height, width), resolution=(height, width), device=clips.device)
     erased = clips.clone()
-    for number, fill in enumerate(FILLS):
+    for number, fill in enumerate(ERASING):
         rows = np.flatnonzero(fills == number)
         if len(rows):
             at = torch.from_numpy(chosen[rows]).to(clips.device)

@@ -69,7 +69,8 @@ def fit_explainer(
         response = None
         if loop.objective.verify:
             where = torch.device(device)
-            response = fit_response(classifier, loop.shown, recipe, device=where, folder=folder, resume=resume)
+            given = (classifier, loop.shown, recipe)
+            response = fit_response(*given, device=where, folder=folder, resume=resume, on_step=on_step)
         names = tuple(source.attribute_names)
         explainer = Explainer(classifier, loop.scores.eval(), names, source.table, objective, loop.fit, response)
         if folder is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class Plan:
         different: clips in the training split that are shown; None where there is no end of them.
         memory: bytes at the peak, estimated; None where the network cannot be followed without running it.
         available: bytes that are free on the device; None where the system does not say.
+        masked_runs: runs of the classifier on masked clips that follow.
     """
 
     steps: int
@@ -44,10 +45,12 @@ class Plan:
     memory: int | None
     available: int | None
     device: str
+    masked_runs: int = 0
 
     def __str__(self) -> str:
         some = "" if self.different is None else f" of {self.different} different ones"
         text = f"{self.steps} steps of {self.batch_size} clips: {self.clips} shown{some}"
+        text += f", then {self.masked_runs} masked" if self.masked_runs else ""
         if self.memory is None:
             return f"{text}; how much memory cannot be told for this network"
         free = "" if self.available is None else f", {self.available / GB:.1f} GB are free"
@@ -93,7 +96,8 @@ def plan_explainer(classifier: VideoClassifier, source: Source, recipe: Recipe, 
         with torch.no_grad():
             net.features(clips)
 
-    return _plan(classifier, source, recipe, device, step)
+    runs = 0 if classifier.response_cut is None else recipe.masked_runs
+    return replace(_plan(classifier, source, recipe, device, step), masked_runs=runs)
 
 
 def _plan(

@@ -48,10 +48,12 @@ def fit_response(
     folder: Path | None = None,
     resume: bool = False,
     progress: Callable[[Record], None] | None = None,
+    on_step: Callable[[int, int], None] | None = None,
 ) -> Response | None:
     """Train the response of a classifier with `recipe.masked_runs` runs; None without any, or for one without cuts.
 
-    Of the recipe only its seed and `masked_runs` are used. folder: receives FILE, to resume from.
+    Of the recipe only its seed and `masked_runs` are used. folder: receives FILE, to resume from. on_step: called with
+    the steps taken and their number.
     """
     steps = recipe.masked_runs // (CLIPS * TUBES)
     if classifier.response_cut is None or steps == 0:
@@ -70,7 +72,7 @@ def fit_response(
     )
     loop = _ResponseLoop(classifier, source, own, device)
     with _frozen(classifier):
-        loop.run(folder, resume=resume, progress=progress, on_step=None, report_every=20, save_every=10)
+        loop.run(folder, resume=resume, progress=progress, on_step=on_step, report_every=20, save_every=10)
     return loop.response.eval()
 
 
