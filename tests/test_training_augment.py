@@ -44,7 +44,7 @@ def test_spans_and_fills_vary(clips):
     lasting = changed(clips, erased).flatten(2).any(2).sum(1)
     assert len(lasting.unique()) > 2
     black = (erased.amax(1) == 0).flatten(1).any(1)
-    assert black.sum() == 8, "a fifth of the clips is filled with zero"
+    assert black.sum() == 10, "a quarter of the clips is filled with zero"
 
 
 def test_probability(clips):

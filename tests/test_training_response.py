@@ -31,7 +31,7 @@ def test_the_loss_falls():
     model = tiny_classifier()
     response = fit_response(model, source(), replace(QUICK, masked_runs=60 * STEP), device=CPU, progress=seen.append)
     assert [record.step for record in seen] == [20, 40, 60]
-    assert seen[-1].loss < 0.8 * seen[0].loss
+    assert seen[-1].loss < 0.85 * seen[0].loss
     assert not response.training
     assert not same(response, build_response(model))
 
@@ -97,7 +97,7 @@ def test_it_lies_in_the_explainers_file(trained, tmp_path):
     assert same(loaded.response, explainer.response)
     assert same(loaded.scores, explainer.scores)
     assert (loaded.response.cut, loaded.response.cost) == (explainer.response.cut, explainer.response.cost)
-    assert read_header(path, kind="explainer")["response"]["cut"] == "block3"
+    assert read_header(path, kind="explainer")["response"]["cut"] == "block4"
     again = save_explainer(tmp_path / "again.safetensors", loaded, provenance={})
     assert same(load_explainer(again, explainer.classifier).response, explainer.response)
 
