@@ -49,6 +49,7 @@ def tables(runs: Mapping[str, Results]) -> str:
             f"**{name}** (results/{name}.json, commit {commit})\n\n"
             + (f"{FIRST_RELEASE}\n\n" if before_the_search(runs[name]) else "")
             + table(("method", *shown.values()), rows)
+            + "".join(f"\n{note}\n" for note in runs[name].notes)
         )
     return "\n".join(parts)
 
