@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.page import listed, number, table, with_interval
+from studies.cells import listed, number, table, with_interval
+from studies.page import FIRST_RELEASE, before_the_search
 from whytube.errors import DataError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from whytube.evaluation.results import MethodResults, Results
 
 BEGIN, END = "<!-- tables: written by `make results` -->", "<!-- end of the tables -->"
-RUNS = ("jhmdb", "jhmdb-1", "world")
+RUNS = ("jhmdb-1", "world-64", "jhmdb", "world")
 """Results that are tables of the benchmark, where they are there."""
 _COLUMNS = {
     "masked_clips": "masked clips",
@@ -45,7 +46,10 @@ def tables(runs: Mapping[str, Results]) -> str:
         rows = [(f"`{method}`", *(_cell(figures, path) for path in shown)) for method, figures in found]
         commit = listed(runs[name].provenance["commit"] or "unknown")
         parts.append(
-            f"**{name}** (results/{name}.json, commit {commit})\n\n" + table(("method", *shown.values()), rows)
+            f"**{name}** (results/{name}.json, commit {commit})\n\n"
+            + (f"{FIRST_RELEASE}\n\n" if before_the_search(runs[name]) else "")
+            + table(("method", *shown.values()), rows)
+            + "".join(f"\n{note}\n" for note in runs[name].notes)
         )
     return "\n".join(parts)
 

@@ -6,15 +6,37 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from studies.cells import (
+    COLUMNS,
+    COMPARED,
+    CONCEPT,
+    COST,
+    FURTHER,
+    LOG3,
+    TIED,
+    TOP1,
+    TOP3,
+    cell,
+    difference,
+    has,
+    listed,
+    number,
+    numbers,
+    table,
+    tops,
+    with_interval,
+)
+from studies.series import front_picture, is_member, series
 from whytube.errors import DataError
 from whytube.evaluation.results import Results
 from whytube.files import read_json
+from whytube.search.anytime import FIT_WEIGHT
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from whytube.evaluation.results import Comparison, Figure, MethodResults
+    from whytube.evaluation.results import MethodResults
 
 PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
     ("Olympic Sports", "baseline"): {"fc": (0.45, 0.44, 0.46), "drop": 0.76, "concept": (0.02, 0.07, 0.12)},
@@ -27,37 +49,10 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 _BESIDE = ("centre", "detector-box", "paper", "ours", "ours-regions", "grad-cam")
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 
-_TOP3 = "negative_class_accuracy.top3"
-_WITH_INTERVAL = ("negative_class_accuracy.top1", _TOP3, "positive_drop")
-_COLUMNS = {
-    "masked_clips": "masked clips",
-    "negative_class_accuracy.top1": "negative top-1",
-    _TOP3: "top-3",
-    "log_probability.negative_class_accuracy.top1": "by log p: top-1",
-    "log_probability.negative_class_accuracy.top3": "top-3",
-    "positive_drop": "p(A) falls",
-    "concept_accuracy": "concept 1 / 3 / 5",
-    "right_box": "right box",
-    "word_separates": "separates",
-    "true_box_iou": "true box IoU",
-    "tube_area": "area",
-    "tube_frames": "frames",
-    "answered": "answered",
-    "tube_change": "changes with B",
-    "actor_iou": "actor IoU",
-    "actor_pointing": "centre on actor",
-}
-"""Figures of a run's table, and their heads."""
+_EFFORT = (COST, TOP1, TOP3, "positive_drop", LOG3, "tube_area")
+_FRONT = (TOP1, TOP3, "positive_drop", CONCEPT, TIED, "right_box", "word_said")
+FIRST_RELEASE = "Measured before the search: `ours` there is the first release."
 
-_COMPARED = {
-    "negative_class_accuracy.top1": "negative top-1",
-    _TOP3: "top-3",
-    "positive_drop": "p(A) falls",
-    "log_probability.negative_class_accuracy.top3": "by log p: top-3",
-    "concept_accuracy.top1": "concept top-1",
-    "concept_accuracy.top3": "top-3",
-}
-"""Figures whose differences the page shows, and their heads."""
 _CURVES = {
     "deletion.positive": "deletion: p(A)",
     "deletion.negative": "deletion: p(B)",
@@ -72,6 +67,8 @@ _TRANSFER = {
     "transfer.positive_drop": "there: p(A) falls",
 }
 
+PICTURE = "images/front.svg"
+"""Where the page looks for the picture of the front, beside itself."""
 HAND_WRITTEN = Path(__file__).with_name("readings.md")
 """The beginning of the page: how to read the figures, and what they say."""
 
@@ -87,14 +84,18 @@ def read_results(folder: str | os.PathLike[str]) -> dict[str, Results]:
 
 def results_page(runs: Mapping[str, Results]) -> str:
     """Write the page from results by name."""
-    parts = [HAND_WRITTEN.read_text(encoding="utf-8"), "## The paper beside ours\n", _beside(runs)]
-    study = _fc_study(runs)
+    alone = {name: run for name, run in runs.items() if not is_member(name)}
+    parts = [HAND_WRITTEN.read_text(encoding="utf-8"), "## The paper beside ours\n", _beside(alone)]
+    study = _fc_study(alone)
     if study:
         parts += ["## The number of fc layers\n", "Top-3 negative class accuracy over three negatives.\n", study]
-    for name, run in runs.items():
+    parts += [section for section in (_efforts(runs), _fronts(runs)) if section]
+    for name, run in alone.items():
         sections = (
             _about(run),
-            _methods(run),
+            _table(run, COLUMNS),
+            _notes(run),
+            _table(run, FURTHER),
             _comparisons(run),
             _fills(run),
             _curves(run),
@@ -105,16 +106,59 @@ def results_page(runs: Mapping[str, Results]) -> str:
     return "\n".join(parts)
 
 
+def before_the_search(run: Results) -> bool:
+    """Whether results are of the first release, which did not count masked clips."""
+    return all(found.figure(COST).mean is None for found in run.methods.values())
+
+
+def _efforts(runs: Mapping[str, Results]) -> str:
+    """Write what more tubes buy; empty where it was not measured."""
+    parts = ["## Quality over tubes tried\n"]
+    for study, members in series(runs, "effort").items():
+        rows = [
+            (f"`{method}`", f"{tubes:g}", *(cell(found, path) for path in _EFFORT))
+            for method in dict.fromkeys(name for run in members.values() for name in run.methods)
+            for tubes, run in members.items()
+            for found in [run.methods.get(method)]
+            if found is not None
+        ]
+        parts += _member(study, members), table(("method", "tubes tried", *(COLUMNS[path] for path in _EFFORT)), rows)
+    return "\n".join(parts) if len(parts) > 1 else ""
+
+
+def _fronts(runs: Mapping[str, Results]) -> str:
+    """Write what the weight of a word's fit trades for what; empty where it was not measured."""
+    parts = ["## The front between word and fidelity\n"]
+    for study, members in series(runs, "front").items():
+        rows = [
+            (f"{weight:g}{' (shipped)' if weight == FIT_WEIGHT else ''}", *(cell(found, path) for path in _FRONT))
+            for weight, run in members.items()
+            for found in [run.methods.get("ours")]
+            if found is not None
+        ]
+        parts += _member(study, members), table(("weight of the fit", *(COLUMNS[path] for path in _FRONT)), rows)
+    if front_picture(runs):
+        parts.append(f"![Right box across, negative class top-1 up, a point for each weight]({PICTURE})\n")
+    return "\n".join(parts) if len(parts) > 1 else ""
+
+
+def _member(study: str, members: Mapping[float, Results]) -> str:
+    """Say what the runs of a series have in common: that of its first one."""
+    first = next(iter(members.values()))
+    return f"**{study}.** {_about(first)}\n{_provenance(first)}"
+
+
 def _beside(runs: Mapping[str, Results]) -> str:
     head = ("method", "data", "negative class top-3", "p(A) falls", "concept top-1 / 3 / 5")
     rows = [
-        (f"{kind} (published)", data, number(paper["fc"][0]), number(paper["drop"]), _numbers(paper["concept"]))
+        (f"{kind} (published)", data, number(paper["fc"][0]), number(paper["drop"]), numbers(paper["concept"]))
         for (data, kind), paper in PUBLISHED.items()
     ]
     for name, run in runs.items():
         for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
-            top3, drop = (with_interval(found.figure(path)) for path in (_TOP3, "positive_drop"))
-            rows.append((f"`{method}`", name, top3, drop, _concept(found)))
+            top3, drop = (with_interval(found.figure(path)) for path in (TOP3, "positive_drop"))
+            early = " (first release)" if method.startswith("ours") and before_the_search(run) else ""
+            rows.append((f"`{method}`{early}", name, top3, drop, tops(found, CONCEPT)))
     return table(head, rows)
 
 
@@ -134,7 +178,7 @@ def _fc_study(runs: Mapping[str, Results]) -> str:
         for (data, kind), paper in PUBLISHED.items()
     ]
     for method in (m for m in (*_BESIDE, "random-tube", "true-box") if all(m in found for found in study.values())):
-        cells = {n: with_interval(found[method].figure(_TOP3)) for n, found in study.items()}
+        cells = {n: with_interval(found[method].figure(TOP3)) for n, found in study.items()}
         rows.append((f"`{method}`", *(cells.get(layers, "-") for layers in (1, 2, 3))))
     return table(("method", "fc1", "fc2", "fc3"), rows)
 
@@ -150,7 +194,7 @@ def _about(run: Results) -> str:
         f"{data}{settings['clips']} {settings['split']} clips, the {settings['negatives']} most probable negatives of "
         f"each.{_conditions(run)} The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
         f"Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}.\n"
-    )
+    ) + (f"\n{FIRST_RELEASE}\n" if before_the_search(run) else "")
 
 
 def _conditions(run: Results) -> str:
@@ -160,46 +204,27 @@ def _conditions(run: Results) -> str:
     return told + ("" if area is None else f" Tubes cover at most {number(area)} of the clip.")
 
 
-def _methods(run: Results) -> str:
-    """Write the figures of every method, in the columns where one has a figure; notes below."""
-    columns = {
-        path: head for path, head in _COLUMNS.items() if any(_has(found, path) for found in run.methods.values())
-    }
-    rows = [(f"`{method}`", *(_cell(found, path) for path in columns)) for method, found in run.methods.items()]
-    notes = ["", *(f"- {note}" for note in run.notes), ""] if run.notes else []
-    return table(("method", *columns.values()), rows) + "\n".join(notes)
+def _table(run: Results, columns: Mapping[str, str]) -> str:
+    """Write figures of every method, in the columns where one has a figure; nothing where none has."""
+    shown = {path: head for path, head in columns.items() if any(has(found, path) for found in run.methods.values())}
+    rows = [(f"`{method}`", *(cell(found, path) for path in shown)) for method, found in run.methods.items()]
+    return table(("method", *shown.values()), rows) if shown else ""
 
 
-def _has(found: MethodResults, path: str) -> bool:
-    return found.figure(f"{path}.top1" if path == "concept_accuracy" else path).mean is not None
-
-
-def _cell(found: MethodResults, path: str) -> str:
-    if path == "concept_accuracy":
-        return _concept(found)
-    if path in _WITH_INTERVAL:
-        return with_interval(found.figure(path))
-    return number(found.figure(path).mean, {"tube_area": 3, "masked_clips": 1}.get(path, 2))
+def _notes(run: Results) -> str:
+    return "\n".join([*(f"- {note}" for note in run.notes), ""]) if run.notes else ""
 
 
 def _comparisons(run: Results) -> str:
     """Write how much better the compared methods are than every other one."""
     parts = []
     for one, others in run.comparisons.items():
-        shown = {p: head for p, head in _COMPARED.items() if any(p in found for found in others.values())}
-        rows = [(f"`{other}`", *(_difference(found.get(path)) for path in shown)) for other, found in others.items()]
+        shown = {p: head for p, head in COMPARED.items() if any(p in found for found in others.values())}
+        rows = [(f"`{other}`", *(difference(found.get(path)) for path in shown)) for other, found in others.items()]
         parts.append(
             f"`{one}` minus each other method, on the same questions:\n\n" + table(("method", *shown.values()), rows)
         )
     return "\n".join(parts)
-
-
-def _difference(found: Comparison | None) -> str:
-    """Write a difference with its interval and p-value."""
-    if found is None or found.difference is None or found.p is None:
-        return "-"
-    p = "p < .001" if found.p < 0.001 else f"p {found.p:.3f}".replace("0.", ".")
-    return f"{found.difference:+.2f} [{number(found.low)}, {number(found.high)}], {p}"
 
 
 def _curves(run: Results) -> str:
@@ -229,7 +254,7 @@ def _fills(run: Results) -> str:
     rows = []
     for method, found in run.methods.items():
         leads = [f"fills.{fill}." for fill in fills]
-        accuracies = [_tops(found, f"{lead}negative_class_accuracy", 1, 3) for lead in leads]
+        accuracies = [tops(found, f"{lead}negative_class_accuracy") for lead in leads]
         rows.append(
             (f"`{method}`", *accuracies, *(number(found.figure(f"{lead}positive_drop").mean) for lead in leads))
         )
@@ -246,11 +271,6 @@ def _provenance(run: Results) -> str:
     return f"*Commit {listed(origin['commit'] or 'unknown')}, {where}; {versions}.*\n"
 
 
-def listed(value: Any) -> str:
-    """Write one thing, or several different ones."""
-    return ", ".join(map(str, dict.fromkeys(value))) if isinstance(value, list) else str(value)
-
-
 def curves_table(losses: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
     """Write where the loss of training runs began and ended, and the test accuracy where it was measured."""
     rows = []
@@ -261,32 +281,3 @@ def curves_table(losses: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
         ends = (f"{records[0]['loss']:.4g}", f"{records[-1]['loss']:.4g}", str(records[-1]["step"]))
         rows.append((title, *ends, number(share, 3) + clips))
     return table(("run", "first loss", "last loss", "steps", "test accuracy"), rows)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Write a figure; a dash where there is none."""
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def with_interval(figure: Figure) -> str:
-    """Write a figure with its interval."""
-    span = "" if figure.low is None else f" [{number(figure.low)}, {number(figure.high)}]"
-    return number(figure.mean) + span
-
-
-def _concept(found: MethodResults) -> str:
-    return _tops(found, "concept_accuracy", 1, 3, 5)
-
-
-def _tops(found: MethodResults, path: str, *tops: int) -> str:
-    return _numbers(found.figure(f"{path}.top{top}").mean for top in tops)
-
-
-def _numbers(values: Iterable[float | None]) -> str:
-    return " / ".join(number(value) for value in values)

@@ -31,7 +31,9 @@ def main() -> None:
     run = read_header(given.state, kind=KIND)["run"]
     found = State({name: Tally() for name in run["methods"]}, run, given.state)
     found.load()
-    told = f"The evaluation ended after {found.done} of {run['clips']} clips; commit and device were told, not recorded."
+    told = (
+        f"The evaluation ended after {found.done} of {run['clips']} clips; commit and device were told, not recorded."
+    )
     origin = {
         "commit": given.commit,
         "device": given.device,

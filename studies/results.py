@@ -83,15 +83,21 @@ def benchmark(arguments: argparse.Namespace) -> None:
 
 
 def page(arguments: argparse.Namespace) -> None:
-    """Write the page."""
-    from studies.page import read_results, results_page
+    """Write the page, and the picture of the front where it was measured."""
+    from studies.page import PICTURE, read_results, results_page
+    from studies.series import front_picture
     from whytube.errors import ArgumentError
-    from whytube.files import write_whole
+    from whytube.files import make_folder, write_whole
 
     found = read_results(arguments.folder)
     if not found:
         raise ArgumentError(f"there are no results in {arguments.folder}: `whytube evaluate --out` writes them")
     write_whole(arguments.out, results_page(found))
+    picture = front_picture(found)
+    if picture is not None:
+        path = arguments.out.parent / PICTURE
+        make_folder(path.parent)
+        write_whole(path, picture)
     print(f"{arguments.out}: {len(found)} results")
 
 

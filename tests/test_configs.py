@@ -47,7 +47,7 @@ def check_names(name, options):
         assert options["objective"] in OBJECTIVES
         assert changed(EXPLAINER_RECIPES[options["recipe"]], read_changes(options["changes"]))[1] == {}
     elif name == "evaluate":
-        assert set(options["peers"].split(",")) <= {*METHODS, *CONTROLS, *GROUPS}
+        assert {name for name in options["peers"].split(",") if name} <= {*METHODS, *CONTROLS, *GROUPS}
 
 
 def check_network(options):
@@ -115,7 +115,7 @@ def test_a_study_calls_commands_that_exist(path, record):
     calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
     put_together = [words[1] for words in calls if Path(words[0]).stem == "results"]
     found = [parsed(*words) for words in calls if Path(words[0]).stem != "results"]
-    assert set(put_together) == {"pool", "curves"}, "commands of studies/results.py"
+    assert set(put_together) == ({"pool"} if path.stem == "jhmdb" else {"pool", "curves"}), "of studies/results.py"
     assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate"}
     for name, options in found:
         check_names(name, options)
@@ -124,7 +124,7 @@ def test_a_study_calls_commands_that_exist(path, record):
 @pytest.mark.parametrize(
     ("study", "words", "fails"),
     [
-        ("jhmdb", ("JHMDB", "out"), "out/c3d-world-3"),
+        ("jhmdb", ("JHMDB", "out"), "out/paper-1"),
         ("jhmdb", ("JHMDB", "out"), "out/i3d-2"),
         ("world", ("out",), "out/curves/paper-recipe"),
         ("world", ("out",), "out/fc1-seed0"),

@@ -1,11 +1,16 @@
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from studies.benchmark import with_tables
-from studies.page import _difference, curves_table, number, read_results, results_page, table, with_interval
+from studies.cells import difference, number, table, with_interval
+from studies.page import FIRST_RELEASE, PICTURE, curves_table, read_results, results_page
+from studies.series import front_picture
 from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate
@@ -27,7 +32,7 @@ def test_the_paper_stands_beside_ours(run):
     assert "| proposed (published) | UCF101-24 | 0.64 | 0.88 | 0.14 / 0.41 / 0.65 |" in page
     assert "| baseline (published) | Olympic Sports | 0.45 | 0.76 | 0.02 / 0.07 / 0.12 |" in page
     assert "## squares" in page
-    assert page.count("| `true-box` |") == 3
+    assert page.count("| `true-box` |") == 4
     assert f"Commit {run.provenance['commit'] or 'unknown'}" in page
     assert "number of fc layers" not in page
 
@@ -70,7 +75,64 @@ def test_results_are_read_from_a_folder(tmp_path, run):
 
 
 def test_the_page_is_generated():
-    assert (ROOT / "docs" / "results.md").read_text() == results_page(read_results(ROOT / "results"))
+    found = read_results(ROOT / "results")
+    assert (ROOT / "docs" / "results.md").read_text() == results_page(found)
+    picture = ROOT / "docs" / PICTURE
+    assert (picture.read_text() if picture.exists() else None) == front_picture(found)
+
+
+def test_results_of_the_first_release_say_so(run):
+    assert FIRST_RELEASE not in results_page({"squares": run})
+    old = {name: replace(found, figures=without(found.figures, "masked_clips")) for name, found in run.methods.items()}
+    old["ours"] = old.pop("centre")
+    page = results_page({"squares": replace(run, methods=old)})
+    assert page.count(FIRST_RELEASE) == 1
+    assert "| `ours` (first release) | squares |" in page
+
+
+def without(figures, path):
+    return {name: figure for name, figure in figures.items() if name != path}
+
+
+@pytest.fixture
+def fronts(run):
+    """Results whose `ours` is better in words the worse it is in fidelity."""
+    known = run.methods["true-box"]
+
+    def member(words, fidelity):
+        figures = {"right_box": Figure(words), "negative_class_accuracy.top1": Figure(fidelity, 0.1, 0.9)}
+        return replace(run, methods={"ours": replace(known, figures={**known.figures, **figures})})
+
+    return {"a-front-0": member(0.3, 0.7), "a-front-10": member(0.9, 0.4), "a-front-1": member(0.8, 0.65)}
+
+
+def test_the_front_is_a_table_and_a_picture(fronts, tmp_path):
+    page = results_page(fronts)
+    rows = [line.split(" |")[0] for line in page.partition("## The front")[2].splitlines() if line.startswith("| ")]
+    assert rows == ["| weight of the fit", "| ---", "| 0", "| 1 (shipped)", "| 10"], "in order of their weights"
+    assert "0.65 [0.10, 0.90]" in page
+    assert f"({PICTURE})" in page
+    assert "## a-front-0" not in page, "no section of its own"
+    picture = ElementTree.fromstring(front_picture(fronts))
+    assert [spot.get("class") for spot in picture.findall("{*}circle")] == ["other", "shipped", "other"]
+    spots = [(float(spot.get("cx")), float(spot.get("cy"))) for spot in picture.findall("{*}circle")]
+    assert spots == sorted(spots), "further right is lower: better words, worse fidelity"
+    assert front_picture({"a-front-0": replace(fronts["a-front-0"], methods={})}) is None
+    for name, found in fronts.items():
+        found.save(tmp_path / f"{name}.json")
+    program = [sys.executable, ROOT / "studies" / "results.py", "page", tmp_path, "--out", tmp_path / "page.md"]
+    subprocess.run(program, check=True, capture_output=True)
+    assert (tmp_path / PICTURE).read_text() == front_picture(fronts)
+
+
+def test_effort_is_a_table(run):
+    page = results_page({"a-effort-16": run, "a-effort-4": run})
+    rows = [line for line in page.partition("## Quality over tubes tried")[2].splitlines() if line.startswith("| `")]
+    assert [row.split(" |")[:2] for row in rows] == [
+        [f"| `{method}`", f" {tubes}"] for method in ("centre", "true-box") for tubes in (4, 16)
+    ]
+    assert "## a-effort" not in page
+    assert front_picture({"a-effort-4": run}) is None
 
 
 def test_documented_accuracies_come_from_results():
@@ -103,10 +165,10 @@ def test_everything_that_was_measured_is_shown(run):
 
 
 def test_differences_with_their_chance():
-    assert _difference(Comparison(0.123, 0.02, 0.3, 0.0004)) == "+0.12 [0.02, 0.30], p < .001"
-    assert _difference(Comparison(-0.5, -0.6, -0.4, 0.25)) == "-0.50 [-0.60, -0.40], p .250"
-    assert _difference(Comparison(0.0, 0.0, 0.0, 1.0)) == "+0.00 [0.00, 0.00], p 1.000"
-    assert _difference(None) == "-"
+    assert difference(Comparison(0.123, 0.02, 0.3, 0.0004)) == "+0.12 [0.02, 0.30], p < .001"
+    assert difference(Comparison(-0.5, -0.6, -0.4, 0.25)) == "-0.50 [-0.60, -0.40], p .250"
+    assert difference(Comparison(0.0, 0.0, 0.0, 1.0)) == "+0.00 [0.00, 0.00], p 1.000"
+    assert difference(None) == "-"
 
 
 def test_the_benchmark_has_the_tables_of_the_results(tmp_path, run):
