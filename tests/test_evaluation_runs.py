@@ -78,9 +78,9 @@ def test_verification_counts_different_tubes(model):
     tubes = torch.zeros(3, 2, 4)
     for m in range(3):
         tubes[m] = torch.tensor([m, m, m + 6, m + 6])
-    boxes = tubes[None, None, :, None].expand(2, 2, -1, 1, -1, -1)
+    boxes = tubes[None, None].expand(2, 2, -1, -1, -1)
     with counted(model) as runs:
-        best_regions(model, question, boxes, torch.ones(2, 2, 3, 1, dtype=torch.bool), 1)
+        best_regions(model, question, boxes, torch.ones(2, 2, 3, dtype=torch.bool), 1)
     assert runs.clips == 2 * 3 * 2, "clips, tubes and fills; a tube for two negatives is masked once"
 
 

@@ -21,8 +21,8 @@ class Search:
     def __call__(self, question, k):
         b, n = question.negative.shape
         corner = torch.cartesian_prod(torch.arange(4), torch.arange(4)).flip(1) * 8.0
-        tubes = torch.cat([corner, corner + 8], 1)[None, None, :, None, None].expand(b, n, -1, 1, FRAMES, 4)
-        return best_regions(self.classifier, question, tubes, torch.ones(tubes.shape[:4], dtype=torch.bool), k)
+        tubes = torch.cat([corner, corner + 8], 1)[None, None, :, None].expand(b, n, -1, FRAMES, 4)
+        return best_regions(self.classifier, question, tubes, torch.ones(tubes.shape[:3], dtype=torch.bool), k)
 
 
 def test_the_tube_that_wins_is_a_random_one():

@@ -19,13 +19,12 @@ from whytube.search.anytime import (
     SILENT,
     Effort,
     clip_keys,
-    different,
     find_effort,
     predict,
     search,
 )
 from whytube.search.response import Predictor, untrained_response
-from whytube.search.verify import SAME, SELECTING_FILLS
+from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import box_areas, region_iou
 
 
@@ -264,7 +263,7 @@ def test_words_pull_tubes_to_where_they_fit():
         return fits, torch.zeros(*boxes.shape[:2], 1, dtype=torch.long)
 
     model = Adder().eval()
-    free, pulled = (last(model, question, 1, Effort(), words=right, weight=weight) for weight in (0.0, 50.0))
+    free, pulled = (last(model, question, 1, Effort(fit_weight=weight), words=right) for weight in (0.0, 50.0))
     there = pulled.boxes[..., 2] > 0
     assert (((pulled.boxes[..., 0] + pulled.boxes[..., 2]) / 2)[there]).mean() > 16
     assert not torch.equal(free.boxes, pulled.boxes)

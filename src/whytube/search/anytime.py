@@ -20,7 +20,7 @@ from whytube.checks import check_finite, check_int, fail, unknown_name
 from whytube.search.masked import masked_logits
 from whytube.search.score import value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
-from whytube.search.verify import SAME, SELECTING_FILLS, Regions
+from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.search.response import Predictor, Response
-    from whytube.search.verify import Question
+    from whytube.search.verify import Question, Regions
 
 EFFORTS = {"quick": 6, "normal": 16, "thorough": 192}
 """Tubes that are tried for a question."""
@@ -53,8 +53,6 @@ UNTRIED = 512
 """Tubes that are predicted at first where none will be tried."""
 CLIMBS = 2
 """How often the best predictions are changed and predicted again before the first round."""
-ANSWERS = 32
-"""Best tubes among which answers are looked for that differ."""
 
 
 class Words(Protocol):
@@ -266,8 +264,7 @@ class _Run:
         spent = float(len(SELECTING_FILLS)) * self.tried.values.shape[1]
         if self.predictor:
             spent += self.predictor.response.cost * self.predictions
-        leading = self.tried.leading(ANSWERS)
-        boxes, values = self._shaped(leading.boxes), self._shaped(leading.values)
+        boxes, values = self._shaped(self.tried.boxes), self._shaped(self.tried.values)
         best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
         return replace(best, masked_clips=torch.full(self.shape, spent, device=boxes.device))
 
@@ -316,41 +313,6 @@ class _Run:
         """Rows (Q, count) spread evenly over a pool in its order: given tubes first, then random ones."""
         rows = _evenly(pool.boxes.shape[1], count)
         return torch.from_numpy(rows).to(pool.boxes.device).expand(len(pool.boxes), -1)
-
-
-def different(
-    boxes: torch.Tensor,
-    values: torch.Tensor,
-    k: int,
-    *,
-    fits: torch.Tensor | None = None,
-    ids: torch.Tensor | None = None,
-) -> Regions:
-    """Keep the k best answers of which no two are the same region (see SAME) or have the same word.
-
-    boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
-    (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
-    """
-    shape = (*values.shape[:2], k)
-    chosen = torch.zeros(*shape, *boxes.shape[-2:], device=boxes.device)
-    words = torch.full(shape, -1, device=boxes.device)
-    scores, fitting = (torch.full(shape, filler, device=boxes.device) for filler in (-torch.inf, torch.nan))
-    same = _same(boxes.flatten(0, 1))
-    for q, (b, n) in enumerate(np.ndindex(*shape[:2])):
-        own = values[b, n].double().cpu().numpy().copy()
-        if ids is not None:
-            own[:, :-1][:, ids[b, n, :-1].cpu().numpy() < 0] = -np.inf
-        for r in range(k):
-            place = np.unravel_index(int(own.argmax()), own.shape)
-            if own[place] == -np.inf:
-                break
-            m = int(place[0])
-            chosen[b, n, r], scores[b, n, r] = boxes[b, n, m], float(own[place])
-            if ids is not None and fits is not None and place[1] < own.shape[1] - 1:
-                words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]
-                own[:, place[1]] = -np.inf
-            own[same[q, m]] = -np.inf
-    return Regions(chosen, words, scores, fitting if ids is not None else None)
 
 
 def _same(boxes: torch.Tensor) -> NDArray[np.bool_]:

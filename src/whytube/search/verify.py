@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch.nn.functional import pad
 
@@ -114,17 +115,6 @@ def suited_attributes(table: torch.Tensor, question: Question) -> torch.Tensor:
     return torch.where(only.any(-1, keepdim=True), only, table[question.positive][:, None])
 
 
-def listed_suited(table: torch.Tensor, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
-    """List the attributes that can answer any negative of a clip, and say which suit which negative.
-
-    Returns ids (B, s), -1 where a clip has fewer than others, and bool (B, N, s).
-    """
-    suited = suited_attributes(table, question)
-    ids = listed(suited.any(1))
-    each = ids.clamp_min(0)[:, None].expand(-1, suited.shape[1], -1)
-    return ids, suited.gather(2, each) & (ids >= 0)[:, None]
-
-
 def listed(rows: torch.Tensor) -> torch.Tensor:
     """List where rows (B, S) are true: (B, s), -1 where a row has fewer than others."""
     order = rows.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : max(1, int(rows.sum(1).max()))]
@@ -132,45 +122,48 @@ def listed(rows: torch.Tensor) -> torch.Tensor:
 
 
 def best_regions(
-    classifier: VideoClassifier,
-    question: Question,
-    boxes: torch.Tensor,
-    exists: torch.Tensor,
-    k: int,
-    *,
-    attribute_ids: torch.Tensor | None = None,
-    distinct: bool = False,
+    classifier: VideoClassifier, question: Question, boxes: torch.Tensor, exists: torch.Tensor, k: int
 ) -> Regions:
-    """Mask every candidate tube, classify again, and keep the k tubes that raise the log-odds of B most.
+    """Mask every candidate tube, classify again, and keep the k different ones of the largest value (search/score.py).
 
-    Args:
-        classifier: is run once for every different tube of a clip.
-        question: B clips with N negatives each.
-        boxes: (B, N, M, V, T, 4): M candidates, each in V variants of which only the best one counts.
-        exists: (B, N, M, V) bool, which of them there are.
-        k: how many to keep.
-        attribute_ids: (B, N, M), -1 for none; by default none has one.
-        distinct: leave out tubes that are the same region as a better one, see SAME.
+    boxes: (B, N, M, T, 4) candidates. exists: (B, N, M) bool, which of them there are.
     """
     tries = [masked_logits(classifier, question, boxes, exists, fill=fill, exact=False) for fill in SELECTING_FILLS]
-    values = torch.stack([value(question, logits.flatten(2, 3)) for logits in tries]).mean(0).view(exists.shape)
-    rise, variant = torch.where(exists, values, -torch.inf).max(-1)  # (B, N, M)
-    tubes = boxes.gather(3, variant[..., None, None, None].expand(*variant.shape, 1, *boxes.shape[-2:]))[:, :, :, 0]
-    if distinct:
-        rise = _without_repeats(rise, tubes)
-    best = top_regions(tubes, torch.full_like(variant, -1) if attribute_ids is None else attribute_ids, rise, k)
-    return replace(best, masked_clips=len(SELECTING_FILLS) * exists.flatten(2).sum(-1))
+    values = torch.stack([value(question, logits) for logits in tries]).mean(0)
+    best = different(boxes, torch.where(exists, values, -torch.inf), k)
+    return replace(best, masked_clips=len(SELECTING_FILLS) * exists.sum(-1))
 
 
-def _without_repeats(rise: torch.Tensor, tubes: torch.Tensor) -> torch.Tensor:
-    """Set the rise (B, N, M) of tubes (B, N, M, T, 4) that repeat a better one to -inf."""
-    rise = rise.clone()
-    same = region_iou(tubes[:, :, :, None], tubes[:, :, None]) > SAME  # (B, N, M, M)
-    for b, n in torch.cartesian_prod(*(torch.arange(count) for count in rise.shape[:2])).tolist():
-        better: list[int] = []
-        for place in rise[b, n].argsort(descending=True, stable=True).tolist():
-            if same[b, n, place, better].any():
-                rise[b, n, place] = -torch.inf
-            else:
-                better.append(place)
-    return rise
+def different(
+    boxes: torch.Tensor,
+    values: torch.Tensor,
+    k: int,
+    *,
+    fits: torch.Tensor | None = None,
+    ids: torch.Tensor | None = None,
+) -> Regions:
+    """Keep the k best answers of which no two are the same region (see SAME) or have the same word.
+
+    boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
+    (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
+    """
+    shape = (*values.shape[:2], k)
+    chosen = torch.zeros(*shape, *boxes.shape[-2:], device=boxes.device)
+    words = torch.full(shape, -1, device=boxes.device)
+    scores, fitting = (torch.full(shape, filler, device=boxes.device) for filler in (-torch.inf, torch.nan))
+    for b, n in np.ndindex(*shape[:2]):
+        own = values[b, n].double().cpu().numpy().copy()
+        if ids is not None:
+            own[:, :-1][:, ids[b, n, :-1].cpu().numpy() < 0] = -np.inf
+        for r in range(k):
+            place = np.unravel_index(int(own.argmax()), own.shape)
+            if own[place] == -np.inf:
+                break
+            m = int(place[0])
+            chosen[b, n, r], scores[b, n, r] = boxes[b, n, m], float(own[place])
+            if ids is not None and fits is not None and place[1] < own.shape[1] - 1:
+                words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]
+                own[:, place[1]] = -np.inf
+            own[m] = -np.inf  # also one without volume
+            own[(region_iou(boxes[b, n, m], boxes[b, n]) > SAME).cpu().numpy()] = -np.inf
+    return Regions(chosen, words, scores, fitting if ids is not None else None)

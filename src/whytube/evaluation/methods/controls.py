@@ -119,8 +119,8 @@ class RandomVerified:
         drawn = [
             random_tracks(rng, self.tubes, frames=frames, area=self.area).tubes((height, width)) for rng in chances
         ]
-        shape = (*question.negative.shape, self.tubes, 1)
-        boxes = torch.from_numpy(np.stack(drawn)).to(question.clips.device)[:, None, :, None]
+        shape = (*question.negative.shape, self.tubes)
+        boxes = torch.from_numpy(np.stack(drawn)).to(question.clips.device)[:, None]
         every = torch.ones(shape, dtype=torch.bool, device=boxes.device)
         best = best_regions(self.classifier, question, boxes.expand(*shape, *boxes.shape[-2:]), every, k)
         words = random_attributes(chances, suited_attributes(self.table, question), k)

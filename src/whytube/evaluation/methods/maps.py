@@ -129,7 +129,7 @@ class VerifiedMap(MapMethod):
         place = (held > -torch.inf).int().argsort(dim=-1, descending=True, stable=True)[..., : self.tubes]
         tried = boxes.gather(2, place[..., None, None].expand(*place.shape, *boxes.shape[-2:]))
         exists = held.gather(2, place) > -torch.inf
-        best = best_regions(self.classifier, question, tried.unsqueeze(3), exists[..., None], k, distinct=True)
+        best = best_regions(self.classifier, question, tried, exists, k)
         cost = torch.zeros_like(question.negative) if best.masked_clips is None else best.masked_clips
         return self.worded(best, question, cost)
 
