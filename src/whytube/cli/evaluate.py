@@ -186,8 +186,13 @@ def evaluate(
             resume=resume,
             progress=progress,
         )
+    searched = {"effort": how.tubes, "fit_weight": how.fit_weight, "regions": regions, "tubes of verified peers": tubes}
     results = results.with_provenance(
-        model=Path(model).name, model_hash=model_hash(classifier), data=Path(data).name, config=last_part(config)
+        search=searched,
+        model=Path(model).name,
+        model_hash=model_hash(classifier),
+        data=Path(data).name,
+        config=last_part(config),
     )
     if random_weights:
         results = results.with_provenance(weights="random")
