@@ -201,8 +201,9 @@ def test_the_real_pack(tmp_path):
     assert (made.videos, made.missing, made.actors) == ({"train": 660, "val": 0, "test": 268}, (), 928)
     data = read_dataset(tmp_path / "out")
     boxed = [item for item in data.videos if len(item.boxes) > 1]
-    assert len(boxed) == 63
-    assert {item.split for item in boxed} == {"test"}
+    assert len(boxed) == 63 + 105
+    assert sum(item.split == "test" for item in boxed) == 63
+    assert {item.split for item in boxed} == {"test", "train"}
     tracks = [tube for item in boxed for name, tube in item.boxes.items() if name != "actor"]
     assert len(tracks) == made.tracks
     assert all(len(tube) <= 3 for tube in tracks), "three frames of a clip are labelled"

@@ -147,7 +147,7 @@ def evaluate(
     how = Effort(tubes=find_effort(effort), area=area, fit_weight=fit_weight, seed=seed)
     explainer = explainer.regions(how) if regions else explainer.with_effort(how)
     response = explainer.response or untrained_response(classifier)
-    cost = explainer.effort.masked_clips(response) if explainer.verifies else 2.0 * explainer.effort.tubes
+    cost = explainer.effort.masked_clips(response if explainer.verifies else None)
     tubes = round(cost / len(SELECTING_FILLS)) if tubes is None else tubes
     own = Remembered(explainer)
     methods: list[Any] = [own]

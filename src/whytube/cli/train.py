@@ -180,7 +180,7 @@ def train_explainer(
     origin["config"] = last_part(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    plan = plan_explainer(model, source, how, where)
+    plan = plan_explainer(model, source, how, where, objective=objective)
     curves = out / "tensorboard" / "explainer" if tensorboard else None
     with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
         _, history = fit_explainer(

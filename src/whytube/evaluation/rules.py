@@ -44,6 +44,12 @@ def checked_regions(regions: object, question: Question, k: int, *, name: str, w
         raise fail(f"boxes of {name!r}", "finite, zeros where there is no box", "NaN or infinite ones")
     if regions.scores.isnan().any():
         raise fail(f"scores of {name!r}", "numbers, -inf where there is no region", "NaN")
+    for field, value, expected in (("masked_clips", regions.masked_clips, cases[:2]), ("fits", regions.fits, cases)):
+        if value is not None and (not isinstance(value, torch.Tensor) or tuple(value.shape) != expected):
+            raise fail(f"{field} of {name!r}", f"None or of shape {expected}", type(value).__name__)
+    claimed = regions.masked_clips
+    if claimed is not None and not bool((claimed.isfinite() & (claimed >= 0)).all()):
+        raise fail(f"masked_clips of {name!r}", "numbers of at least 0", "others")
     ids = regions.attribute_ids
     if ids.is_floating_point() or ids.is_complex() or bool(((ids < -1) | (ids >= words)).any()):
         got = str(ids.dtype) if ids.is_floating_point() else f"{int(ids.min())} to {int(ids.max())}"

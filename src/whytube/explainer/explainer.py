@@ -156,7 +156,8 @@ class Explainer:
 
     @torch.no_grad()
     def rounds(self, question: Question, k: int) -> Iterator[Regions]:
-        """Yield the answer after every round of the search."""
+        """Yield the answer after every round of the search; for objectives that verify."""
+        check_int(k, "k", 1)
         places = self.places(question)
         suited = self._suited(places, question)
         given = [self._word_tubes(places, suited, question), map_tubes(self.classifier, question)]

@@ -288,7 +288,7 @@ class _Run:
             shaped = self._shaped(boxes)
             logits = self.predictor(shaped.flatten(1, 2)).view(*shaped.shape[:3], -1)
             self.predictions += boxes.shape[1]
-            foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1)
+            foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1).nan_to_num(-torch.inf)
         return _Pool(tracks, boxes, foretold, foretold)
 
     def _fit(self, boxes: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ reaches (classifiers/blocks.py), which changes nothing.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -68,8 +69,14 @@ def masked_logits(
     own = question.features.logits
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
     if len(tubes.owner):
+        eraser = Eraser(question.clips, fill)
         with evaluating(network):
-            found = run(network, Eraser(question.clips, fill), own[tubes.owner], tubes, chunk)
+            found = run(network, eraser, own[tubes.owner], tubes, chunk)
+        wrong = ~found.isfinite().all(1)
+        if not exact and wrong.any():  # more than half precision can hold
+            again = Tubes(tubes.owner[wrong], tubes.boxes[wrong])
+            with evaluating(classifier):
+                found[wrong] = _whole(classifier, eraser, own[again.owner], again, chunk)
         logits[tried] = found[place]
     return logits
 
@@ -115,10 +122,10 @@ def _run_rest(network: VideoClassifier, maps: Sequence[torch.Tensor]) -> torch.T
 
 def _kept_maps(network: VideoClassifier, clips: torch.Tensor, whose: int) -> list[torch.Tensor]:
     """Return an unmasked clip's maps up to the network's block cut, those of the last clip as kept beside the clips."""
-    key = (_weights(network), whose)
+    key = (id(network), weights_of(network), whose)
     found = _KEPT.get(clips)  # type: ignore[no-untyped-call]
     if found is None or found[0] != key:
-        found = _KEPT[clips] = (key, run_all(network.steps(), fitting(clips[whose : whose + 1], network)))
+        found = _KEPT[clips] = (key, run_all(network.steps(), fitting(clips[whose : whose + 1].clone(), network)))
     maps: list[torch.Tensor] = found[1]
     return maps
 
@@ -142,9 +149,11 @@ def search_copy(classifier: VideoClassifier) -> VideoClassifier:
     precision = search_precision(classifier)
     if precision is None:
         return classifier
-    weights, known = _weights(classifier), _COPIES.get(classifier)
+    weights, known = weights_of(classifier), _COPIES.get(classifier)
     if known is None or known[0] != weights:
         copy = classifier.for_inference()
+        if copy is classifier:
+            copy = deepcopy(classifier)
         for name, child in copy.named_children():
             if name != "head":
                 child.to(precision)
@@ -152,7 +161,7 @@ def search_copy(classifier: VideoClassifier) -> VideoClassifier:
     return known[1]
 
 
-def _weights(network: VideoClassifier) -> list[tuple[int, int]]:
+def weights_of(network: VideoClassifier) -> list[tuple[int, int]]:
     """Which tensors a network has, and how often each was changed: differs once it is trained or moved."""
     tensors = (*network.parameters(), *network.buffers())
     return [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]

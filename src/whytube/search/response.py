@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from whytube.classifiers.base import evaluating
-from whytube.search.masked import fitting, search_copy
+from whytube.search.masked import fitting, search_copy, weights_of
 from whytube.tubes import cell_coverage
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ _CHUNK = {"cpu": 8, "cuda": 256}
 """Tubes predicted at a time."""
 _SHARES: WeakKeyDictionary[VideoClassifier, dict[str, float]] = WeakKeyDictionary()
 """What `back_share` found."""
-_UNTRAINED: WeakKeyDictionary[VideoClassifier, Response | None] = WeakKeyDictionary()
+_UNTRAINED: WeakKeyDictionary[VideoClassifier, tuple[list[tuple[int, int]], Response | None]] = WeakKeyDictionary()
+"""Untrained responses, with the state of the weights that they were made of."""
 
 
 class Response(nn.Module):
@@ -76,10 +77,11 @@ def build_response(classifier: VideoClassifier) -> Response | None:
 
 
 def untrained_response(classifier: VideoClassifier) -> Response | None:
-    """Return the untrained response of a network, built once."""
-    if classifier not in _UNTRAINED:
-        _UNTRAINED[classifier] = build_response(classifier)
-    return _UNTRAINED[classifier]
+    """Return the untrained response of a network, built once for its weights."""
+    weights, known = weights_of(classifier), _UNTRAINED.get(classifier)
+    if known is None or known[0] != weights:
+        known = _UNTRAINED[classifier] = (weights, build_response(classifier))
+    return known[1]
 
 
 class Predictor:

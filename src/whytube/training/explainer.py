@@ -16,6 +16,7 @@ from whytube.training.calibration import calibrate
 from whytube.training.loop import Loop, claimed
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
+from whytube.training.response import FILE as RESPONSE_FILE
 from whytube.training.response import fit_response
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def fit_explainer(
     loop = _ExplainerLoop(classifier, source, recipe, objective, torch.device(device))
     every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir) as folder:
+        if folder is not None and not resume:
+            (folder / RESPONSE_FILE).unlink(missing_ok=True)  # of an earlier run
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         response = None
         if loop.objective.verify:

@@ -13,6 +13,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from whytube.explainer.explainer import find_objective
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -88,7 +90,9 @@ def plan_classifier(model: VideoClassifier, source: Source, recipe: Recipe, devi
     return _plan(model, source, recipe, device, step, states=2 * trained, share=0.6 if mixed else 1.0)
 
 
-def plan_explainer(classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> Plan:
+def plan_explainer(
+    classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, *, objective: str = "ours"
+) -> Plan:
     """Say what `fit_explainer` will take: mostly the classifier's forward pass."""
 
     def step(net: VideoClassifier, clips: torch.Tensor) -> None:
@@ -96,7 +100,8 @@ def plan_explainer(classifier: VideoClassifier, source: Source, recipe: Recipe, 
         with torch.no_grad():
             net.features(clips)
 
-    runs = 0 if classifier.response_cut is None else recipe.masked_runs
+    searches = find_objective(objective).verify and classifier.response_cut is not None
+    runs = recipe.masked_runs if searches else 0
     return replace(_plan(classifier, source, recipe, device, step), masked_runs=runs)
 
 

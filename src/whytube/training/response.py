@@ -55,7 +55,7 @@ def fit_response(
     Of the recipe only its seed and `masked_runs` are used. folder: receives FILE, to resume from. on_step: called with
     the steps taken and their number.
     """
-    steps = recipe.masked_runs // (CLIPS * TUBES)
+    steps = -(-recipe.masked_runs // (CLIPS * TUBES))
     if classifier.response_cut is None or steps == 0:
         return None
     own = replace(

@@ -16,10 +16,11 @@ from whytube.evaluation.methods.controls import (
     Remembered,
     ShuffledAttributes,
 )
-from whytube.evaluation.methods.maps import AREA, TUBES, MapMaker, MapMethod, VerifiedMap
+from whytube.evaluation.methods.maps import TUBES, MapMaker, MapMethod, VerifiedMap
 from whytube.evaluation.methods.own import load_method
 from whytube.evaluation.methods.shuffled_scores import ShuffledScores
 from whytube.explainer.explainer import Explainer
+from whytube.search.anytime import AREA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from whytube.search.anytime import clip_keys
 from whytube.search.verify import Regions, separating_attributes
 
 if TYPE_CHECKING:
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
 
 def clip_chances(clips: torch.Tensor, name: str, seed: int) -> list[np.random.Generator]:
     """One generator per clip (B, 3, T, H, W), the same for the same clip in any batch, method name and seed."""
-    coarse = (clips[:, :, :, ::7, ::7] * 255).round().to(torch.uint8).cpu().numpy()
     own = zlib.crc32(name.encode())
-    return [np.random.default_rng([seed, own, zlib.crc32(clip.tobytes())]) for clip in coarse]
+    return [np.random.default_rng([seed, own, key]) for key in clip_keys(clips)]
 
 
 def random_attributes(chances: Sequence[np.random.Generator], suited: torch.Tensor, k: int) -> torch.Tensor:

@@ -15,7 +15,8 @@ import torch
 
 from whytube.evaluation.methods.answers import as_regions, clip_chances, random_attributes
 from whytube.evaluation.methods.baselines import SIDE
-from whytube.evaluation.methods.maps import AREA, TUBES
+from whytube.evaluation.methods.maps import TUBES
+from whytube.search.anytime import AREA
 from whytube.search.tracks import random_tracks
 from whytube.search.verify import Regions, best_regions, suited_attributes
 from whytube.tubes import random_tube

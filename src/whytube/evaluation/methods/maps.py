@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from whytube.evaluation.methods.answers import random_words
+from whytube.evaluation.runs import BACKWARD
+from whytube.search.anytime import AREA, EFFORTS
 from whytube.search.grad_cam import STRETCH, box_tubes
 from whytube.search.verify import best_regions, top_regions
 
@@ -22,14 +24,10 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.search.verify import Question, Regions
 
-AREA = 0.10
-"""Share of the clip's volume that a tube covers at most."""
-TUBES = 16
+TUBES = EFFORTS["normal"]
 """How many tubes a verified method tries for a clip and negative class."""
 SIZES = (1.0, 2.0, 4.0, 0.5)
 """Boxes of a map's tubes, in units of AREA of the frame: one of 2 lasts half the clip. Those below 1 are tried last."""
-BACKWARD = 2
-"""Cost of a backward run in forward runs: forward and backward together cost as much as three masked clips."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,7 @@ class VerifiedMap(MapMethod):
         return f"{self.maker.name}-verified"
 
     def __call__(self, question: Question, k: int) -> Regions:
-        """Answer with the k different tubes that raise the log-odds of B most."""
+        """Answer with the k different tubes of the largest value."""
         maps = self.maker.make(self.classifier, question, self.seed)
         each = math.ceil(2 * self.tubes / len(_forms(question, self.area)))
         boxes, held = map_tubes(maps, question, self.area, each)

@@ -13,7 +13,8 @@ from torch.nn.functional import adaptive_avg_pool3d, conv_transpose3d, interpola
 from whytube.classifiers.base import evaluating
 from whytube.evaluation.methods.answers import clip_chances
 from whytube.evaluation.methods.gradients import CELLS
-from whytube.evaluation.methods.maps import AREA, MapMaker
+from whytube.evaluation.methods.maps import MapMaker
+from whytube.search.anytime import AREA
 from whytube.search.grad_cam import differentiating, margins
 from whytube.search.masked import masked_logits
 from whytube.search.score import log_odds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import torch
 from whytube.classifiers.base import Features
 from whytube.evaluation.methods.controls import Remembered
 from whytube.evaluation.runs import watched
+from whytube.search.anytime import clip_keys
 
 if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
@@ -24,7 +24,8 @@ class ShuffledScores:
 
     The logits are those of a plain clip of the question in a random order of classes with a random scale, so that no
     tube can be better than another: the tube that wins is a random one of those tried. Runs with gradients on, which
-    say where to look and not what masking does, stay as they are. The work is the same.
+    say where to look and not what masking does, stay as they are. The work is the same. What chance gives depends on
+    the batch that a clip is in.
     """
 
     like: Method
@@ -35,8 +36,7 @@ class ShuffledScores:
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer as the method would, had it learned nothing from masking."""
         method = self.like.method if isinstance(self.like, Remembered) else self.like
-        shown = (question.clips[:, :, :, ::7, ::7] * 255).round().to(torch.uint8).cpu().numpy()
-        rng = np.random.default_rng([self.seed, zlib.crc32(shown.tobytes())])
+        rng = np.random.default_rng([self.seed, *clip_keys(question.clips)])
         plain = question.features.logits.detach().cpu().numpy()
 
         def see(name: str, _given: torch.Tensor, result: Any) -> Any:
