@@ -197,7 +197,7 @@ def test_fingerprints_tell_weights_and_settings_apart():
 def command(folder, *words):
     out = folder / "results.json"
     words = ("--peers", "centre", "--count", "18", "--fills", "mean", "--device", "cpu", "--out", str(out), *words)
-    return [sys.executable, "-m", "whytube", "evaluate", *words]
+    return [sys.executable, "-m", "whytube", "evaluate", "--effort", "1", *words]
 
 
 def test_the_command_goes_on_after_ctrl_c_and_keeps_what_it_has(tmp_path):

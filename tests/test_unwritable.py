@@ -36,7 +36,7 @@ FOLDER = {
         "--overwrite",
         *QUICK,
     ),
-    "evaluate": ("evaluate", "--count", "1", "--peers", "centre", "--out", "{}/results.json"),
+    "evaluate": ("evaluate", "--effort", "1", "--count", "1", "--peers", "centre", "--out", "{}/results.json"),
     "export": ("data", "export", "--out", "{}/world", "--count", "4"),
     "import": ("data", "import", "olympic-sports", ".", "--train", "train", "--test", "test", "--out", "{}/index"),
 }
@@ -180,6 +180,6 @@ def test_standard_error_that_is_full(made):
 
 
 def test_results_are_whole_or_not_there(made, tmp_path):
-    words = ("evaluate", "--count", "1", "--peers", "centre", "--out", tmp_path / "results.json")
+    words = ("evaluate", "--effort", "1", "--count", "1", "--peers", "centre", "--out", tmp_path / "results.json")
     assert command(*words, cwd=made).returncode == 0
     assert "ours" in Results.load(tmp_path / "results.json").methods
