@@ -165,7 +165,8 @@ def test_another_version_of_the_file_is_another_method(file):
 
 
 def run(*words):
-    command = [sys.executable, "-m", "whytube", "evaluate", "--effort", "2", "--count", "2", "--device", "cpu", "--fills", "mean"]
+    command = [sys.executable, "-m", "whytube", "evaluate", "--effort", "2", "--count", "2", "--device", "cpu"]
+    command += ["--fills", "mean"]
     return subprocess.run([*command, *map(str, words)], capture_output=True, text=True)
 
 

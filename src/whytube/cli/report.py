@@ -100,7 +100,7 @@ def demo(
         "demo"
     ),
     train: Annotated[bool, typer.Option("--train", help="Train classifier and explainer from nothing first.")] = False,
-    count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 96,
+    count: Annotated[int, typer.Option(help="Clips to evaluate on.")] = 16,
     seed: Seed = 0,
     device: Device = "auto",
     as_json: Json = False,
