@@ -30,7 +30,7 @@ def test_its_twin_agrees(example, tmp_path, capsys):
 
 
 def shown(notebook):
-    """List the kinds of output of all cells; words may differ, as a search in half precision depends on the processor."""
+    """List the kinds of output of all cells; words may differ: half precision depends on the processor."""
     return [
         sorted({"stream"} if "text" in output else output.get("data", {}))
         for cell in notebook.cells
