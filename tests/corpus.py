@@ -160,7 +160,7 @@ def tasks(folder, count, seed):
     """List what to run, as (kind, video) and a function."""
     for number, (data, path) in enumerate(make(folder, count, seed)):
         extra = [[], [], ["--salvage"], ["--salvage", "--overlay", data / "why.mp4"]][number * 7 % 32 // 9]
-        words = ["explain", "--json", *extra, "--", path]
+        words = ["explain", "--effort", "1", "--json", *extra, "--", path]
         yield ("read", path), lambda path=path: read(path)
         yield ("explain", path), lambda words=words: command(words)
         yield ("check", path), lambda data=data: command(["data", "check", "--json", data])
