@@ -1,4 +1,4 @@
-"""Asked: a video that was put to a model. Reads, classifies, searches, checks, and writes explanations down."""
+"""Asked: videos that were put to a model. Reads, classifies, searches, checks, and writes explanations down."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """A video that was put to a model: the question, and what masking did to the tubes that were checked so far."""
+    """B videos that were put to a model: the question, and what masking did to the tubes that were checked so far."""
 
     def __init__(
         self,
-        video: Video,
+        videos: Sequence[Video],
         model: str | os.PathLike[str] | Model | VideoClassifier,
         why: str | None,
-        why_not: list[str | None] | None,
+        why_not: Sequence[str | None] | None,
         *,
         k: int,
         fills: Sequence[str],
         effort: Effort,
         reading: Reading,
     ) -> None:
-        """Read and classify; why_not: the one class to ask about (None: the most probable), or None for every other."""
-        self.k, self.fills, self.video, self.reading = check_int(k, "k", 1), tuple(fills), video, reading
+        """Read and classify; why_not: the classes to ask about (None: the most probable), or None for every other."""
+        self.k, self.fills, self.videos, self.reading = check_int(k, "k", 1), tuple(fills), tuple(videos), reading
         for fill in self.fills:
             check_choice(fill, "fills", FILLS)
         self.seconds: dict[str, float] = {}
         self.mark = time.perf_counter()
-        self.checked: dict[tuple[str, bytes], torch.Tensor] = {}
+        self.checked: dict[tuple[str, tuple[int, bytes]], torch.Tensor] = {}
         self.explainer = load_model(model).with_effort(effort)
         self.classifier = self.explainer.classifier
         self._done("load model")
-        self.clip = reading.clip(video, self.classifier)
+        self.clips = [reading.clip(video, self.classifier) for video in self.videos]
         self._done("read video")
-        clips = self.clip.frames[None].to(self.explainer.device)
+        clips = torch.stack([clip.frames for clip in self.clips]).to(self.explainer.device)
         question = ask(self.classifier, clips, negatives=len(self.classifier.classes) - 1)
         self.question = named(question, self.classifier, why, why_not)
         self._done("classify")
@@ -86,56 +86,62 @@ class Asked:
             self.mark = time.perf_counter()
 
     def given(self, tube: Tube) -> Regions:
-        """Take a tube of the video for an answer."""
-        boxes = _sampled_boxes(tube, self.clip).to(self.question.clips)[None, None, None]
+        """Take a tube of the one video for an answer."""
+        boxes = _sampled_boxes(tube, self.clips[0]).to(self.question.clips)[None, None, None]
         nothing = torch.full(boxes.shape[:3], -1, device=boxes.device)
         return Regions(boxes, nothing, torch.zeros(boxes.shape[:3], device=boxes.device))
 
-    def told(self, regions: Regions, how: dict[str, Any] | None = None) -> tuple[Explanation, ...]:
-        """Check regions and write them down, an Explanation for each negative class.
+    def told(self, regions: Regions, how: dict[str, Any] | None = None) -> list[tuple[Explanation, ...]]:
+        """Check regions and write them down: for each video an Explanation for each negative class.
 
         how: settings of an answer that was not searched, whose score then is the fall of p(A) - p(B).
         """
         after = self._after(regions)
         self._done("verify")
-        classifier, clip, video = self.classifier, self.clip, self.video
-        timed = isinstance(video, str | os.PathLike | Clip) or clip.fps is not None
-        chances = self.question.features.logits[0].softmax(0).tolist()
-        source, content = identity(video, clip)
-        weights = model_hash(classifier)
+        identities = [identity(video, clip) for video, clip in zip(self.videos, self.clips, strict=True)]
+        weights = model_hash(self.classifier)
         self._done("hash")
         settings = {**(self.explainer.settings if how is None else how), "k": self.k, "fills": list(self.fills)}
-        explanations = []
-        for n, negative in enumerate(self.question.negative[0].tolist()):
-            reasons = _reasons(self.explainer.attribute_names, clip, self.question, regions, after, n, timed=timed)
-            if how is not None:
-                reasons = tuple(replace(reason, score=reason.fall or 0.0) for reason in reasons)
-            explanations.append(
-                Explanation(
-                    source=source,
-                    size=clip.size,
-                    frames=tuple(int(i) for i in clip.indices),
-                    times=tuple(float(t) for t in clip.times) if timed else None,
-                    fps=clip.fps,
-                    duration=clip.duration,
-                    positive=classifier.classes[int(self.question.positive)],
-                    negative=classifier.classes[negative],
-                    probabilities=dict(zip(classifier.classes, chances, strict=True)),
-                    reasons=reasons,
-                    settings={**settings, "sampling": self.reading.sampling, **self.reading.kept},
-                    versions=versions(),
-                    timings=dict(self.seconds),
-                    video_hash=content,
-                    model=classifier.title,
-                    model_hash=weights,
+        settings |= {"sampling": self.reading.sampling, **self.reading.kept}
+        whole: list[tuple[Explanation, ...]] = []
+        for b, (video, clip, (source, content)) in enumerate(zip(self.videos, self.clips, identities, strict=True)):
+            timed = isinstance(video, str | os.PathLike | Clip) or clip.fps is not None
+            chances = self.question.features.logits[b].softmax(0).tolist()
+            explanations = []
+            for n, negative in enumerate(dict.fromkeys(self.question.negative[b].tolist())):
+                reasons = _reasons(
+                    self.explainer.attribute_names, clip, self.question, regions, after, b, n, timed=timed
                 )
-            )
-        return tuple(explanations)
+                if how is not None:
+                    reasons = tuple(replace(reason, score=reason.fall or 0.0) for reason in reasons)
+                explanations.append(
+                    Explanation(
+                        source=source,
+                        size=clip.size,
+                        frames=tuple(int(i) for i in clip.indices),
+                        times=tuple(float(t) for t in clip.times) if timed else None,
+                        fps=clip.fps,
+                        duration=clip.duration,
+                        positive=self.classifier.classes[int(self.question.positive[b])],
+                        negative=self.classifier.classes[negative],
+                        probabilities=dict(zip(self.classifier.classes, chances, strict=True)),
+                        reasons=reasons,
+                        settings=settings,
+                        versions=versions(),
+                        timings=dict(self.seconds),
+                        video_hash=content,
+                        model=self.classifier.title,
+                        model_hash=weights,
+                    )
+                )
+            whole.append(tuple(explanations))
+        return whole
 
     def _after(self, regions: Regions) -> dict[str, torch.Tensor]:
-        """Probabilities (N, k, C) once each region is masked with each fill; none is run a second time."""
+        """Probabilities (B, N, k, C) once each region is masked with each fill; none is run a second time."""
         found = regions.scores.isfinite()
-        rows = [(place, regions.boxes[place].cpu().numpy().tobytes()) for place in map(tuple, found.nonzero().tolist())]
+        places = [tuple(place) for place in found.nonzero().tolist()]
+        rows = [(place, (place[0], regions.boxes[place].cpu().numpy().tobytes())) for place in places]
         after = {}
         for fill in self.fills:
             new = found.clone()
@@ -144,30 +150,39 @@ class Asked:
             logits = masked_logits(self.classifier, self.question, regions.boxes, new, fill=fill)
             for place, key in rows:
                 logits[place] = self.checked.setdefault((fill, key), logits[place].clone())
-            after[fill] = logits[0].softmax(-1)
+            after[fill] = logits.softmax(-1)
         return after
 
 
 def named(
-    question: Question, classifier: VideoClassifier, why: str | None, why_not: list[str | None] | None
+    question: Question, classifier: VideoClassifier, why: str | None, why_not: Sequence[str | None] | None
 ) -> Question:
-    """Turn a question about every class, the most probable first, to the classes that are named."""
-    ranked = [int(question.positive), *question.negative[0].tolist()]
-    asked = None if why_not is None else why_not[0]
-    other = None if asked is None else classifier.class_index(asked)
-    if why is None and other == ranked[0]:
-        raise ArgumentError(
-            f"`why_not` is {asked!r}, the predicted class: ask about another, or name a class A with `why`"
-        )
-    positive = ranked[0] if why is None else classifier.class_index(why)
-    if other == positive:
-        raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(asked))
-    others = [c for c in ranked if c != positive]
-    negative = others if why_not is None else others[:1] if other is None else [other]
+    """Turn a question about every class, the most probable first, to the classes that are named.
+
+    Of several classes in `why_not`, one that a clip was classified as is left out for that clip; where clips then have
+    fewer than others, the last one comes again.
+    """
+    own = None if why is None else classifier.class_index(why)
+    others = None if why_not is None else [None if name is None else classifier.class_index(name) for name in why_not]
+    positives, negatives = [], []
+    for first, rest in zip(question.positive.tolist(), question.negative.tolist(), strict=True):
+        positive = first if own is None else own
+        ranked = [c for c in (first, *rest) if c != positive]
+        wanted = ranked if others is None else [ranked[0] if c is None else c for c in others if c != positive]
+        if not wanted and own is None:
+            raise ArgumentError(
+                f"`why_not` is {why_not[0]!r}, the predicted class: ask about another, or name a class A with `why`"
+                if why_not
+                else "`why_not` names no class"
+            )
+        if not wanted:
+            raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(why_not and why_not[0]))
+        positives.append(positive)
+        negatives.append(wanted)
+    longest = max(map(len, negatives))
+    rows = [row + row[-1:] * (longest - len(row)) for row in negatives]
     return replace(
-        question,
-        positive=question.positive.new_tensor([positive]),
-        negative=question.negative.new_tensor([negative]),
+        question, positive=question.positive.new_tensor(positives), negative=question.negative.new_tensor(rows)
     )
 
 
@@ -177,21 +192,22 @@ def _reasons(
     question: Question,
     regions: Regions,
     after: dict[str, torch.Tensor],
+    b: int,
     n: int,
     *,
     timed: bool,
 ) -> tuple[Reason, ...]:
-    """Write down the regions for negative n of a clip; after: fill -> probabilities (N, k, C) once each is masked."""
-    pair = [int(question.positive), int(question.negative[0, n])]
-    before = question.features.logits[0].softmax(0)[pair].tolist()
-    told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
-    ids, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
-    fits = [math.nan] * len(ids) if regions.fits is None else regions.fits[0, n].tolist()
+    """Write down the regions for negative n of clip b; after: fill -> probabilities (B, N, k, C) once masked."""
+    pair = [int(question.positive[b]), int(question.negative[b, n])]
+    before = question.features.logits[b].softmax(0)[pair].tolist()
+    told = {fill: chances[b, n][:, pair].tolist() for fill, chances in after.items()}
+    ids, scores = regions.attribute_ids[b, n].tolist(), regions.scores[b, n].tolist()
+    fits = [math.nan] * len(ids) if regions.fits is None else regions.fits[b, n].tolist()
     return tuple(
         Reason(
             attribute=attribute_names[ids[r]] if ids[r] >= 0 else "",
             score=scores[r],
-            tube=_tube(regions.boxes[0, n, r], clip, timed=timed),
+            tube=_tube(regions.boxes[b, n, r], clip, timed=timed),
             evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),
             fit=None if ids[r] < 0 or math.isnan(fits[r]) else min(max(fits[r], 0.0), 1.0),
         )

@@ -72,8 +72,8 @@ def explain(
     """
     reading = Reading(sampling, salvage, max_pixels, fps, size)
     how = Effort(tubes=find_effort(effort), area=area)
-    asked = Asked(video, model, why, [why_not], k=k, fills=fills, effort=how, reading=reading)
-    return asked.told(asked.answer())[0]
+    asked = Asked([video], model, why, [why_not], k=k, fills=fills, effort=how, reading=reading)
+    return asked.told(asked.answer())[0][0]
 
 
 def explain_rounds(
@@ -96,10 +96,10 @@ def explain_rounds(
     """
     how = Effort(tubes=find_effort(effort), area=area)
     asked = Asked(
-        video, model, why, [why_not], k=k, fills=fills, effort=how, reading=Reading(sampling, salvage, max_pixels)
+        [video], model, why, [why_not], k=k, fills=fills, effort=how, reading=Reading(sampling, salvage, max_pixels)
     )
     for regions in asked.rounds():
-        yield asked.told(regions)[0]
+        yield asked.told(regions)[0][0]
 
 
 def what_if(
@@ -121,8 +121,8 @@ def what_if(
     has no word, and its score is how far p(A) - p(B) falls.
     """
     reading = Reading(sampling, salvage, max_pixels)
-    asked = Asked(video, model, why, [why_not], k=1, fills=fills, effort=Effort(), reading=reading)
-    return asked.told(asked.given(tube), {"objective": "what if", "score": "fall of p(A) - p(B)"})[0]
+    asked = Asked([video], model, why, [why_not], k=1, fills=fills, effort=Effort(), reading=reading)
+    return asked.told(asked.given(tube), {"objective": "what if", "score": "fall of p(A) - p(B)"})[0][0]
 
 
 def explain_all(
@@ -147,8 +147,8 @@ def explain_all(
     """
     reading = Reading(sampling, salvage, max_pixels, fps, size)
     how = Effort(tubes=find_effort(effort), area=area)
-    asked = Asked(video, model, why, None, k=k, fills=fills, effort=how, reading=reading)
-    return asked.told(asked.answer())
+    asked = Asked([video], model, why, None, k=k, fills=fills, effort=how, reading=reading)
+    return asked.told(asked.answer())[0]
 
 
 def classify(
