@@ -31,6 +31,7 @@ LEVELS = (
     ("training",),
     ("evaluation",),
     ("report",),
+    ("bulk",),
     ("cli",),
 )
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy;
@@ -40,7 +41,10 @@ ONLY_IN = {
     "cv2": "video/opencv.py",
     "numba": "subpath/cpu.py",
     "scipy": "data/importers/mat.py",
-    "filelock": "training/loop.py",
+    "filelock": "files.py",
+    "ray": "bulk/run.py",
+    "pyarrow": "bulk/",
+    "duckdb": "bulk/query.py",
     "tensorboard": "training/history.py",
     "torch.utils.tensorboard": "training/history.py",
     "triton": ("subpath/cuda", "classifiers/cuda_pool.py"),

@@ -9,7 +9,7 @@ import pytest
 
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
 from whytube.cli import main
-from whytube.cli.many import find_videos
+from whytube.data.folders import find_videos
 from whytube.data.world import World
 from whytube.explanation import Explanation
 from whytube.video import probe, write_png, write_video

@@ -20,6 +20,8 @@ LARGEST = 1 << 28
 LONGEST = 40
 """Letters of a name that the name beside it keeps: file systems allow 255 bytes."""
 
+LOCK = ".lock"
+
 _unfinished: set[Path] = set()
 
 
@@ -60,6 +62,24 @@ def make_folder(path: str | os.PathLike[str], *, error: type[WhytubeError] = Why
     except OSError as problem:
         raise error(f"cannot make the folder {folder}: {problem.strerror or problem}. Choose another name") from problem
     return folder
+
+
+@contextmanager
+def locked_folder(
+    path: str | os.PathLike[str], *, who: str, error: type[WhytubeError] = WhytubeError
+) -> Iterator[Path]:
+    """Make a folder and keep others out of it for the length of the block; `who` is what an error calls them.
+
+    The system gives the lock back also when the process is killed. The empty lock file stays.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = make_folder(path, error=error)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield folder
+    except Timeout:
+        raise error(f"{who} is writing to {folder}; wait for it or choose another folder") from None
 
 
 def write_whole(path: str | os.PathLike[str], text: str, *, error: type[WhytubeError] = WhytubeError) -> Path:

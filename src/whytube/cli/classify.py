@@ -30,7 +30,8 @@ def classify(
 
     Example: `whytube classify clip.mp4 --model i3d-kinetics-400 --top 3`
     """
-    from whytube.cli.many import each, find_videos, tell_failures, told
+    from whytube.cli.many import each, tell_failures, told
+    from whytube.data.folders import find_videos
     from whytube.explaining import classify as probabilities
     from whytube.models import load_model
 

@@ -117,7 +117,8 @@ def explain(
     tried = effort or ("quick" if every else "normal")
     how: dict[str, Any] = {"k": k, "effort": tried, "area": area, "salvage": salvage, "max_pixels": max_pixels}
     if several:
-        from whytube.cli.many import Asked, explain_many, find_videos
+        from whytube.cli.many import Asked, explain_many
+        from whytube.data.folders import find_videos
         from whytube.given import model_hash
         from whytube.search.anytime import Effort, find_effort
 
@@ -164,7 +165,7 @@ def _holds_videos(place: Path) -> bool:
             return False
     except OSError:
         return False
-    from whytube.cli.many import holds_frames
+    from whytube.data.folders import holds_frames
 
     return not holds_frames(place)
 

@@ -51,7 +51,7 @@ def write_report(
     left_out = other_model(results, [explanation for explanation, _ in shown])
     results = None if left_out else results
     page = (
-        _environment()
+        environment()
         .get_template("template.html")
         .render(
             title=title,
@@ -71,6 +71,13 @@ def write_report(
 
 def notebook_html(explanation: Explanation) -> str:
     """Show one explanation as a notebook does: a card with the sampled frames, the sentence and the evidence."""
+    video, problem = small_clip(explanation)
+    page = environment().get_template("notebook.html")
+    return page.render(explanation=explanation, video=video, problem=problem).encode("utf-8", "replace").decode()
+
+
+def small_clip(explanation: Explanation) -> tuple[str | None, str]:
+    """Draw the sampled frames of an explanation's video as a small mp4, in base64; or None, and why there is none."""
     problem, video = source_problem(explanation), None
     if not problem:
         scale = NOTEBOOK_SIDE / max(explanation.size)
@@ -82,8 +89,7 @@ def notebook_html(explanation: Explanation) -> str:
                 problem = "" if video else "The clip is too large to show here; overlay_video writes it to a file."
             except WhytubeError as error:
                 problem = f"The clip cannot be shown: {error}"
-    page = _environment().get_template("notebook.html")
-    return page.render(explanation=explanation, video=video, problem=problem).encode("utf-8", "replace").decode()
+    return video, problem
 
 
 def source_problem(explanation: Explanation) -> str:
@@ -128,7 +134,8 @@ def _models(explanations: Sequence[Explanation]) -> set[tuple[str, str]]:
     return {(e.model, e.model_hash) for e in explanations if e.model or e.model_hash}
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what renders the templates of this package."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

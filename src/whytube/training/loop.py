@@ -19,7 +19,7 @@ import torch
 from whytube.checks import check_int, fail
 from whytube.data.source import Kept, fingerprint
 from whytube.errors import ModelError
-from whytube.files import make_folder
+from whytube.files import locked_folder
 from whytube.models.files import fill, read_as
 from whytube.models.stored import load_tensors, save_tensors
 from whytube.training.history import History, Record
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from whytube.training.recipe import Recipe
 
 KIND = "training run"
-LOCK = ".lock"
 DAMAGED = "its saved state is damaged. Begin anew with `overwrite=True`, or in another folder"
 SAVE_SECONDS = 30.0
 """A run is saved at the next Record when the last time is this long ago."""
@@ -214,21 +213,12 @@ class Loop(ABC):
 
 @contextlib.contextmanager
 def claimed(out_dir: str | os.PathLike[str] | None) -> Iterator[Path | None]:
-    """Make the folder of a run and keep other trainings out of it for the length of the block.
-
-    The system gives the lock back also when the process is killed. The empty lock file stays.
-    """
+    """Make the folder of a run and keep other trainings out of it for the length of the block."""
     if out_dir is None:
         yield None
         return
-    from filelock import FileLock, Timeout
-
-    folder = make_folder(out_dir, error=ModelError)
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            yield folder
-    except Timeout:
-        raise ModelError(f"another training is writing to {folder}; wait for it or choose another folder") from None
+    with locked_folder(out_dir, who="another training", error=ModelError) as folder:
+        yield folder
 
 
 def batch_indices(step: int, batch_size: int, *, count: int | None, seed: int) -> Sequence[int]:

@@ -1,0 +1,121 @@
+"""Questions over the answers of a bulk run, with DuckDB over its Parquet files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whytube.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REGION = "a region without a word"
+EXAMPLES = 3
+"""Clips that are shown of a confusion."""
+
+# A reason counts where it moves the decision.
+TELLING = f"""
+    SELECT *, coalesce(nullif(reason.attribute, ''), '{REGION}') AS word
+    FROM (SELECT * EXCLUDE (reasons), unnest(reasons) AS reason FROM answers)
+    WHERE reason.verdict IN ('turns', 'moves', 'moves a little')
+"""
+QUERIES = {
+    "words": f"""
+        SELECT positive, negative, word, count(*) AS answers, avg(reason.fall) AS fall, avg(reason.fit) AS fit
+        FROM ({TELLING}) GROUP BY ALL ORDER BY answers DESC, fall DESC, positive, negative, word LIMIT $top
+    """,
+    "confusions": f"""
+        SELECT a.positive, a.negative, count(*) AS answers, avg(a.explained::INT) AS explained,
+               avg(a.p_positive) AS p_positive, avg(a.p_negative) AS p_negative, any_value(t.word) AS word,
+               any_value(t.share) AS share
+        FROM answers a LEFT JOIN (
+            SELECT positive, negative, word, count(*)::DOUBLE / any_value(total) AS share FROM (
+                SELECT *, count(*) OVER (PARTITION BY positive, negative) AS total FROM ({TELLING})
+            ) GROUP BY positive, negative, word
+            QUALIFY row_number() OVER (PARTITION BY positive, negative ORDER BY count(*) DESC, word) = 1
+        ) t USING (positive, negative)
+        GROUP BY a.positive, a.negative ORDER BY answers DESC, a.positive, a.negative
+    """,
+    "least": """
+        SELECT positive, negative, count(*) AS answers, avg(explained::INT) AS explained
+        FROM answers GROUP BY ALL ORDER BY explained, answers DESC, positive, negative LIMIT $top
+    """,
+    "failures": "SELECT error, count(*) AS videos, min(video) AS example FROM failures GROUP BY ALL "
+    "ORDER BY videos DESC, error LIMIT $top",
+    "totals": """
+        SELECT (SELECT count(DISTINCT row) FROM answers) AS explained, (SELECT count(*) FROM failures) AS failed,
+               (SELECT count(*) FROM answers) AS answers,
+               (SELECT avg((label = predicted)::INT) FROM (SELECT DISTINCT row, label, predicted FROM answers
+                WHERE label <> '')) AS accuracy
+    """,
+}
+
+
+class Answers:
+    """The answers of a bulk run, to be asked about."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "run.json").is_file():
+            raise ArgumentError(f"{self.folder} holds no answers: name the --out of `whytube bulk`")
+        try:
+            import duckdb
+        except ImportError as error:
+            raise ArgumentError("DuckDB is not installed: pip install 'whytube[bulk]'") from error
+        self.engine = duckdb.connect(":memory:")
+        for view, name in (("answers", "reasons"), ("failures", "failures")):
+            files = sorted(str(path) for path in (self.folder / name).glob("shard-*.parquet"))
+            if not files:
+                raise DataError(f"{self.folder} holds no answers yet: run `whytube bulk` to its end")
+            self.engine.read_parquet(files).create_view(view)
+
+    def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
+        """Rows of a query over the views `answers` and `failures`."""
+        import duckdb
+
+        try:
+            found = self.engine.execute(sql, values or None)
+        except duckdb.Error as error:
+            raise DataError(f"cannot read the answers in {self.folder}: {' '.join(str(error).split())}") from error
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def summary(self, top: int = 10) -> dict[str, Any]:
+        """All tables: totals, words by confusion, every confusion, those explained least, and failures by reason."""
+        found = {name: self.rows(sql, **({"top": top} if "$top" in sql else {})) for name, sql in QUERIES.items()}
+        return {**found, "totals": found["totals"][0]}
+
+    def examples(self, positive: str, negative: str, count: int = EXAMPLES) -> list[dict[str, Any]]:
+        """Answers to one confusion, those first whose reasons move the decision most."""
+        sql = """
+            SELECT row, video, label, p_positive, p_negative, sentence, start, reasons, frames, fps, height, width,
+                   settings FROM answers WHERE positive = $positive AND negative = $negative
+            ORDER BY list_max(list_transform(reasons, lambda r: r.fall)) DESC NULLS LAST, row LIMIT $count
+        """
+        return self.rows(sql, positive=positive, negative=negative, count=count)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked: run.json."""
+        told: dict[str, Any] = json.loads((self.folder / "run.json").read_text())
+        return told
+
+    def lines(self, found: dict[str, Any]) -> Iterator[str]:
+        """Write the tables of `summary` for people."""
+        totals = found["totals"]
+        right = "" if totals["accuracy"] is None else f", {100 * totals['accuracy']:.1f} % classified as labelled"
+        yield f"{totals['explained']} videos explained, {totals['failed']} failed{right}"
+        yield "\nwhat explains a confusion most often"
+        for row in found["words"]:
+            fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
+            yield f"  {row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
+        yield "\nexplained least"
+        for row in found["least"]:
+            share = f"{100 * row['explained']:.0f} % of {row['answers']}"
+            yield f"  {row['positive']}, not {row['negative']}: {share}"
+        if found["failures"]:
+            yield "\nfailures"
+            for row in found["failures"]:
+                yield f"  {row['videos']} x {row['error']}"

@@ -1,0 +1,245 @@
+"""What a worker does with a shard: read ahead, explain a few videos at a time, and write what became of each."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whytube.asking import Asked as Question
+from whytube.bulk.listing import is_address, open_address
+from whytube.errors import DataError, WhytubeError
+from whytube.given import Reading, video_hash
+from whytube.models import load_model
+from whytube.search.anytime import Effort
+from whytube.video import iter_windows, probe, read_clip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from whytube.bulk.output import Asked, Output, Row
+    from whytube.explanation import Explanation
+    from whytube.video import Clip
+
+FILLS = ("mean", "blur", "freeze")
+DEATHS = 3
+"""A video that so many workers died of is given up."""
+AHEAD = 2
+"""Groups of clips that are read while others are explained."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A clip of a row, or what is wrong with it. last: whether the row has no further clip."""
+
+    row: Row
+    clip: Clip | None = None
+    content: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a shard: videos explained and failed; stop: why nothing more can be written."""
+
+    shard: int
+    explained: int = 0
+    failed: int = 0
+    stop: str = ""
+
+
+class Work:
+    """Explains shards of a run; holds the model."""
+
+    def __init__(self, output: Output, asked: Asked, *, device: str = "cpu", threads: int | None = None) -> None:
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        self.output, self.asked = output, asked
+        self.model = load_model(asked.model, device=device)
+        self.shards: dict[int, list[Row]] = {}
+        for row in output.rows():
+            self.shards.setdefault(row.shard, []).append(row)
+
+    def __call__(self, shard: int) -> Outcome:
+        """Explain a shard and write it; one that is written already stays."""
+        rows = self.shards[shard]
+        if shard in self.output.done():
+            return Outcome(shard)
+        answers: list[dict[str, Any]] = []
+        failures: dict[int, str] = {}
+        try:
+            self._explain(rows, answers, failures)
+            kept = [answer for answer in answers if answer["row"] not in failures]
+            self.output.write(shard, kept, [_failure(row, failures[row.row]) for row in rows if row.row in failures])
+        except DataError as error:  # the folder of the answers, not a video, is at fault
+            self.output.finish(row.row for row in rows)
+            return Outcome(shard, stop=str(error))
+        except BaseException:
+            self.output.finish(row.row for row in rows)  # stopped on purpose: nothing died of a video
+            raise
+        gc.collect()
+        return Outcome(shard, len(rows) - len(failures), len(failures))
+
+    def _explain(self, rows: Sequence[Row], answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
+        careful = [row for row in rows if self.output.attempts(row.row)]
+        for row in careful:  # one at a time, so that it is known which video a worker dies of
+            if self.output.attempts(row.row) >= DEATHS:
+                failures[row.row] = f"given up: {DEATHS} workers died of it, for lack of memory perhaps"
+                continue
+            self._group([row], 1, answers, failures)
+        fresh = [row for row in rows if row not in careful]
+        for start in range(0, len(fresh), self.asked.batch):
+            self._group(fresh[start : start + self.asked.batch], self.asked.batch, answers, failures)
+
+    def _group(self, rows: Sequence[Row], batch: int, answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
+        """Explain a few videos, `batch` clips at a time, reading ahead."""
+        self.output.attempt(row.row for row in rows)
+        for group in _ahead(self._read(rows), batch):
+            clips = []
+            for read in group:
+                if read.error:
+                    failures[read.row.row] = read.error
+                else:
+                    clips.append(read)
+            for found in self._answers(clips):
+                if isinstance(found, Read):
+                    failures[found.row.row] = found.error
+                else:
+                    answers.append(found)
+        self.output.finish(row.row for row in rows)
+
+    def _read(self, rows: Sequence[Row]) -> Iterator[Read]:
+        """Yield the clips of rows: one each, or the windows that slide over each."""
+        classifier = self.model.classifier
+        for row in rows:
+            try:
+                with _local(row.video) as path:
+                    content = video_hash(path)
+                    if self.asked.window is None:
+                        yield Read(row, read_clip(path, frames=classifier.frames, size=classifier.size), content)
+                        continue
+                    stride = max(1, round(probe(path).fps * self.asked.window / classifier.frames))
+                    for clip in iter_windows(path, frames=classifier.frames, stride=stride, size=classifier.size):
+                        yield Read(row, clip, content)
+            except (WhytubeError, OSError, MemoryError) as error:
+                yield Read(row, error=_told(error))
+
+    def _answers(self, reads: Sequence[Read]) -> Iterator[dict[str, Any] | Read]:
+        """Explain clips together; where that fails, each by itself, so that one does not spoil the others."""
+        if not reads:
+            return
+        try:
+            whole = self._asked(reads)
+        except (WhytubeError, RuntimeError, MemoryError) as error:
+            if len(reads) == 1:
+                yield replace(reads[0], clip=None, error=_told(error))
+                return
+            for read in reads:
+                yield from self._answers([read])
+            return
+        for read, explanations in zip(reads, whole, strict=True):
+            for explanation in explanations:
+                yield _answer(read, explanation, windowed=self.asked.window is not None)
+
+    def _asked(self, reads: Sequence[Read]) -> list[tuple[Explanation, ...]]:
+        names: list[str | None] | None = [None]
+        if self.asked.negatives == "all":
+            names = None
+        elif not isinstance(self.asked.negatives, str):
+            names = list(self.asked.negatives)
+        effort = Effort(tubes=self.asked.effort, area=self.asked.area)
+        clips = [read.clip for read in reads if read.clip is not None]
+        question = Question(
+            clips, self.model, None, names, k=self.asked.k, fills=FILLS, effort=effort, reading=Reading()
+        )
+        return question.told(question.answer())
+
+
+@contextmanager
+def _local(video: str) -> Iterator[Path]:
+    """Give a path to a video; one in an object store is copied to a temporary file for the length of the block."""
+    if not is_address(video):
+        yield Path(video)
+        return
+    import shutil
+
+    system, path = open_address(video)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / Path(path).name
+        with system.open_input_stream(path) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+        yield target
+
+
+def _ahead(reads: Iterator[Read], batch: int) -> Iterator[list[Read]]:
+    """Yield groups of `batch` reads; the next ones are read in a thread meanwhile, so that few are held at a time."""
+
+    def group() -> list[Read]:
+        found = []
+        for read in reads:
+            found.append(read)
+            if len(found) == batch:
+                break
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(group)
+        while now := following.result():
+            following = pool.submit(group)
+            yield now
+
+
+def _failure(row: Row, error: str) -> dict[str, Any]:
+    return {"row": row.row, "video": row.video, "label": row.label, "error": error}
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, WhytubeError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _answer(read: Read, explanation: Explanation, *, windowed: bool) -> dict[str, Any]:
+    """Lay out an explanation as a row of the table of answers."""
+    times = explanation.times or (None,)
+    return {
+        "row": read.row.row,
+        "video": read.row.video,
+        "label": read.row.label,
+        "start": times[0] if windowed else None,
+        "end": times[-1] if windowed else None,
+        "predicted": explanation.said,
+        "positive": explanation.positive,
+        "negative": explanation.negative,
+        "p_positive": explanation.probabilities[explanation.positive],
+        "p_negative": explanation.probabilities[explanation.negative],
+        "explained": explanation.explained,
+        "sentence": explanation.sentence,
+        "reasons": [
+            {
+                "attribute": reason.attribute,
+                "fit": reason.fit,
+                "score": reason.score,
+                "verdict": reason.verdict,
+                "fall": reason.fall,
+                **reason.tube.to_dict(),
+                "evidence": [asdict(evidence) for evidence in reason.evidence],
+            }
+            for reason in explanation.reasons
+        ],
+        "frames": list(explanation.frames),
+        "fps": explanation.fps,
+        "duration": explanation.duration,
+        "height": explanation.size[0],
+        "width": explanation.size[1],
+        "video_hash": read.content,
+        "model": explanation.model,
+        "model_hash": explanation.model_hash,
+        "settings": json.dumps(explanation.settings),
+        "versions": json.dumps(explanation.versions),
+    }
