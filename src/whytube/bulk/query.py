@@ -69,7 +69,10 @@ class Answers:
             files = sorted(str(path) for path in (self.folder / name).glob("shard-*.parquet"))
             if not files:
                 raise DataError(f"{self.folder} holds no answers yet: run `whytube bulk` to its end")
-            self.engine.read_parquet(files).create_view(view)
+            try:
+                self.engine.read_parquet(files).create_view(view)
+            except duckdb.Error as error:
+                raise self._unreadable(error) from error
 
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         """Rows of a query over the views `answers` and `failures`."""
@@ -78,9 +81,12 @@ class Answers:
         try:
             found = self.engine.execute(sql, values or None)
         except duckdb.Error as error:
-            raise DataError(f"cannot read the answers in {self.folder}: {' '.join(str(error).split())}") from error
+            raise self._unreadable(error) from error
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def _unreadable(self, error: Exception) -> DataError:
+        return DataError(f"cannot read the answers in {self.folder}: {' '.join(str(error).split())}")
 
     def summary(self, top: int = 10) -> dict[str, Any]:
         """All tables: totals, words by confusion, every confusion, those explained least, and failures by reason."""

@@ -1,0 +1,91 @@
+"""Videos per second of bulk runs, against a plain loop over `explain` in one process.
+
+    python benchmarks/bulk.py [--videos 48] [--workers 1 2] [--model demo] [--effort 6] [--out results/bulk.json]
+
+Every run explains the same clips of the embedded world. The plain loop loads the model once and explains one video after
+the other, with one torch thread, as a worker has. Times of bulk runs are from the first finished shard to the last: what
+starting Ray and the models takes is told apart. Says how much memory the driver took at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from whytube import explain, load_model
+from whytube.bulk import output
+from whytube.bulk.listing import Listed, list_videos
+from whytube.bulk.run import run_bulk
+from whytube.data.export import export_world
+from whytube.versions import provenance, versions
+
+
+def main() -> None:
+    """Measure and print."""
+    options = _options()
+    output.SHARD = options.shard
+    torch.set_num_threads(1)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        export_world(Path(folder) / "world", count=min(options.videos, 96), size=64)
+        found = list_videos(str(Path(folder) / "world" / "videos"))
+        listed = [found[place % len(found)] for place in range(options.videos)]
+        rows.append({"run": "plain loop", **_plain(listed, options)})
+        for workers in options.workers:
+            rows.append(
+                {"run": f"bulk, {workers} on Ray", **_bulk(listed, options, Path(folder) / str(workers), workers)}
+            )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print("| run | videos per second | over the plain loop | start-up in seconds |\n| --- | --- | --- | --- |")
+    for row in rows:
+        row["ratio"] = round(row["rate"] / rows[0]["rate"], 3)
+        print(f"| {row['run']} | {row['rate']:.2f} | {row['ratio']:.2f} | {row['start']:.1f} |")
+    print(f"driver: {peak:.0f} MB at most")
+    if options.out:
+        told = {"rows": rows, "videos": options.videos, "driver_mb": round(peak), "effort": options.effort}
+        told["provenance"] = provenance(torch.device("cpu"), seed=0)
+        Path(options.out).write_text(json.dumps(told, indent=1) + "\n")
+
+
+def _plain(listed: list[Listed], options: argparse.Namespace) -> dict[str, float]:
+    began = time.perf_counter()
+    model = load_model(options.model)
+    explain(listed[0].video, model, effort=options.effort)
+    start = time.perf_counter()
+    for one in listed:
+        explain(one.video, model, effort=options.effort)
+    return {"rate": len(listed) / (time.perf_counter() - start), "start": start - began}
+
+
+def _bulk(listed: list[Listed], options: argparse.Namespace, out: Path, workers: int) -> dict[str, float]:
+    asked = output.Asked(model=options.model, model_hash="", effort=options.effort)
+    marks: list[tuple[float, int]] = []
+    began = time.perf_counter()
+
+    def progress(done: int, _: int) -> None:
+        marks.append((time.perf_counter(), done))
+
+    run_bulk(listed, asked, out, versions=versions(), workers=workers, progress=progress)
+    (first, before), (last, after) = marks[workers - 1], marks[-1]
+    return {"rate": (after - before) / (last - first), "start": marks[0][0] - began}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--videos", type=int, default=48)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--effort", type=int, default=6)
+    parser.add_argument("--shard", type=int, default=4)
+    parser.add_argument("--out", help="also write the figures as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

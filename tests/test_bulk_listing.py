@@ -1,0 +1,82 @@
+"""Which videos SOURCE stands for."""
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from whytube.bulk.listing import Listed, list_videos, open_address
+from whytube.errors import ArgumentError, DataError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.mp4", "a.avi", "deep/c.mkv", "notes.txt"):
+        path = tmp_path / "videos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    return tmp_path / "videos"
+
+
+def names(listed, folder):
+    return [one.video.removeprefix(f"{folder}/") for one in listed]
+
+
+def test_a_folder_and_a_pattern(folder):
+    assert names(list_videos(str(folder)), folder) == ["a.avi", "b.mp4", "deep/c.mkv"]
+    assert names(list_videos(f"{folder}/*.mp4"), folder) == ["b.mp4"]
+    assert names(list_videos(f"{folder}/**/*.mkv"), folder) == ["deep/c.mkv"]
+    with pytest.raises(ArgumentError, match="no file fits"):
+        list_videos(f"{folder}/*.webm")
+    with pytest.raises(ArgumentError, match="cannot find"):
+        list_videos(f"{folder}/gone")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_manifest(folder, ending):
+    path = folder.parent / f"list.{ending}"
+    rows = {
+        "video": ["videos/b.mp4", f"{folder}/a.avi", "videos/b.mp4", "s3://bucket/x.mp4"],
+        "class": ["jump", "", "jump", "run"],
+    }
+    if ending == "csv":
+        path.write_text("class,video\n" + "".join(f"{c},{v}\n" for v, c in zip(*rows.values(), strict=True)))
+    else:
+        parquet.write_table(pa.table(rows), path)
+    assert list_videos(str(path)) == [
+        Listed(f"{folder}/b.mp4", "jump"),
+        Listed(f"{folder}/a.avi", ""),
+        Listed(f"{folder}/b.mp4", "jump"),
+        Listed("s3://bucket/x.mp4", "run"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"path\nx.mp4\n", "has no column `video`"),
+        ("a.csv", b"video\n", "lists no video|has no column"),
+        ("a.csv", b"video,class\n,jump\n", "row 2: the column `video` is empty"),
+        ("a.csv", b"video\n\xff\xfe\n", "cannot read the manifest"),
+        ("a.parquet", b"no parquet", "cannot read the manifest"),
+        ("gone.csv", None, "cannot read the manifest"),
+    ],
+)
+def test_wrong_manifests(tmp_path, name, content, said):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        list_videos(str(tmp_path / name))
+
+
+def test_addresses_are_listed_through_pyarrow(folder):
+    root = f"file://{folder}"
+    assert [one.video for one in list_videos(root)] == [f"{root}/a.avi", f"{root}/b.mp4", f"{root}/deep/c.mkv"]
+    assert [one.video for one in list_videos(f"{root}/*.mp4")] == [f"{root}/b.mp4"]
+    assert [one.video for one in list_videos(f"{root}/b.mp4")] == [f"{root}/b.mp4"]
+    system, path = open_address(f"{root}/b.mp4")
+    with system.open_input_stream(path) as file:
+        assert file.read() == b"x"
+    with pytest.raises(ArgumentError, match="there is no video at"):
+        list_videos(f"{root}/*.webm")
+    with pytest.raises(DataError, match="cannot use the address"):
+        list_videos("nosuch://bucket/videos")

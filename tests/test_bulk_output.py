@@ -1,0 +1,64 @@
+"""The folder of a bulk run: what it refuses, what it adds, and when a shard is done."""
+
+from dataclasses import replace
+
+import pytest
+
+from whytube.bulk.listing import Listed
+from whytube.bulk.output import SHARD, Asked, Output
+from whytube.errors import DataError
+
+ASKED = Asked(model="demo", model_hash="abc")
+
+
+def listed(*numbers):
+    return [Listed(f"/videos/{number}.mp4", "jump") for number in numbers]
+
+
+@pytest.fixture
+def output(tmp_path):
+    return Output(tmp_path / "out")
+
+
+def test_rows_and_shards_stay_and_new_videos_are_added(output):
+    first = output.open(ASKED, listed(*range(20)), {})
+    assert [row.shard for row in first] == [0] * SHARD + [1] * 4
+    assert output.open(ASKED, listed(*range(20)), {}) == first == output.rows()
+    more = output.open(ASKED, [*listed(20), *listed(*range(20))], {})
+    assert more[:20] == first
+    assert [(row.row, row.video, row.shard) for row in more[20:]] == [(20, "/videos/20.mp4", 2)]
+
+
+def test_the_same_video_may_come_often(output):
+    rows = output.open(ASKED, listed(1, 1, 1), {})
+    assert [row.row for row in rows] == [0, 1, 2]
+    assert output.open(ASKED, listed(1, 1, 1, 1), {})[3].row == 3
+    with pytest.raises(DataError, match="made of other videos"):
+        output.open(ASKED, listed(2, 1), {})
+
+
+@pytest.mark.parametrize("change", [{"k": 3}, {"model_hash": "abd"}, {"negatives": ("walk",)}, {"window": 2.0}])
+def test_other_questions_are_refused(output, change):
+    output.open(ASKED, listed(1), {})
+    with pytest.raises(DataError, match=rf"other questions \({next(iter(change))} differ\)"):
+        output.open(replace(ASKED, **change), listed(1), {})
+    output.open(ASKED, listed(1), {})
+
+
+def test_other_videos_are_refused(output):
+    output.open(ASKED, listed(1), {})
+    with pytest.raises(DataError, match="made of other videos"):
+        output.open(ASKED, listed(2), {})
+
+
+def test_a_shard_is_done_when_its_answers_are_there(output):
+    output.open(ASKED, listed(1, 2), {})
+    assert output.done() == set()
+    output.attempt([0, 1])
+    output.attempt([1])
+    assert [output.attempts(row) for row in (0, 1, 2)] == [1, 2, 0]
+    output.write(0, [], [{"row": 0, "video": "a", "label": "", "error": "broken"}])
+    assert output.done() == {0}
+    assert [output.attempts(row) for row in (0, 1)] == [0, 2], "what is written is not in hand any more"
+    output.forget_attempts()
+    assert output.attempts(1) == 0

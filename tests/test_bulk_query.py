@@ -1,0 +1,156 @@
+"""Questions over the answers, and the page with its confusions."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from whytube.bulk.listing import Listed
+from whytube.bulk.output import Asked, Output
+from whytube.bulk.page import explanation_of, write_page
+from whytube.bulk.query import Answers
+from whytube.cli import app
+from whytube.errors import ArgumentError, DataError, WhytubeError
+from whytube.video import write_video
+
+
+def reason(attribute, fall, verdict="moves", fit=0.8):
+    evidence = [
+        {
+            "fill": "mean",
+            "positive_before": 0.9,
+            "positive_after": 0.9 - fall,
+            "negative_before": 0.1,
+            "negative_after": 0.1,
+        }
+    ]
+    boxes = [[2.0, 2.0, 12.0, 12.0], [3.0, 2.0, 13.0, 12.0]]
+    told = {"frames": [0, 2], "times": [0.0, 0.25], "boxes": boxes, "evidence": evidence}
+    return {"attribute": attribute, "fit": fit, "score": 1.0, "verdict": verdict, "fall": fall, **told}
+
+
+def answer(row, video, positive, negative, reasons, label="jump"):
+    return {
+        "row": row,
+        "video": video,
+        "label": label,
+        "predicted": positive,
+        "positive": positive,
+        "negative": negative,
+        "p_positive": 0.9,
+        "p_negative": 0.1,
+        "explained": any(one["verdict"] != "stays" for one in reasons),
+        "sentence": "",
+        "reasons": reasons,
+        "frames": [0, 1, 2, 3],
+        "fps": 8.0,
+        "height": 24,
+        "width": 32,
+        "settings": json.dumps({"sampling": "uniform"}),
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    import torch
+
+    video = str(write_video(tmp_path / "a.mp4", torch.rand(3, 4, 24, 32, generator=torch.manual_seed(0)), 8.0))
+    output = Output(tmp_path / "out")
+    output.open(Asked(model="demo", model_hash=""), [Listed(f"/v/{n}.mp4") for n in range(5)], {})
+    hostile = "<script>alert(1)</script>"
+    answers = [
+        answer(0, video, "jump", "walk", [reason("with ball", 0.5), reason("fast", 0.3)]),
+        answer(1, video, "jump", "walk", [reason("with ball", 0.2)], label="walk"),
+        answer(2, "/gone/b.mp4", "walk", "jump", [reason("fast", 0.01, "stays")]),
+        answer(3, video, hostile, "jump", [reason("", 0.6, fit=None)], label=""),
+    ]
+    output.write(0, answers, [{"row": 4, "video": "/v/4.mp4", "label": "", "error": "damaged"}])
+    return tmp_path / "out"
+
+
+def test_summary(folder):
+    found = Answers(folder).summary(2)
+    assert found["totals"] == {"explained": 4, "failed": 1, "answers": 4, "accuracy": pytest.approx(1 / 3)}
+    assert [(r["positive"], r["negative"], r["word"], r["answers"]) for r in found["words"]] == [
+        ("jump", "walk", "with ball", 2),
+        ("<script>alert(1)</script>", "jump", "a region without a word", 1),
+    ]
+    assert found["words"][0]["fall"] == pytest.approx(0.35)
+    cells = {(r["positive"], r["negative"]): r for r in found["confusions"]}
+    assert (cells["jump", "walk"]["word"], cells["jump", "walk"]["answers"]) == ("with ball", 2)
+    assert cells["jump", "walk"]["share"] == pytest.approx(2 / 3)
+    assert cells["walk", "jump"]["word"] is None
+    assert (found["least"][0]["positive"], found["least"][0]["explained"]) == ("walk", 0.0)
+    assert found["failures"] == [{"error": "damaged", "videos": 1, "example": "/v/4.mp4"}]
+
+
+def test_examples_come_strongest_first(folder):
+    rows = Answers(folder).examples("jump", "walk")
+    assert [row["row"] for row in rows] == [0, 1]
+    explanation = explanation_of(rows[0], "jump", "walk")
+    assert explanation.sentence == 'classified as jump, not walk, because of "with ball" and "fast"'
+    assert explanation.reasons[0].tube.boxes.tolist() == [[2, 2, 12, 12], [3, 2, 13, 12]]
+
+
+def test_the_command(folder, tmp_path):
+    said = CliRunner().invoke(app, ["query", str(folder), "--top", "3"], catch_exceptions=False).stdout
+    assert "4 videos explained, 1 failed, 33.3 % classified as labelled" in said
+    assert "jump, not walk: with ball (2 answers, fits 80 %)" in said
+    assert "1 x damaged" in said
+    told = CliRunner().invoke(app, ["query", str(folder), "--json"], catch_exceptions=False).stdout
+    assert json.loads(told)["totals"]["explained"] == 4
+    page = tmp_path / "page.html"
+    CliRunner().invoke(app, ["query", str(folder), "--html", str(page)], catch_exceptions=False)
+    assert page.exists()
+    with pytest.raises(WhytubeError, match="exists"):
+        CliRunner().invoke(app, ["query", str(folder), "--html", str(page)], catch_exceptions=False)
+
+
+def test_folders_without_answers(tmp_path):
+    with pytest.raises(ArgumentError, match="holds no answers"):
+        Answers(tmp_path)
+    Output(tmp_path / "new").open(Asked(model="demo", model_hash=""), [Listed("/v/0.mp4")], {})
+    with pytest.raises(DataError, match="no answers yet"):
+        Answers(tmp_path / "new")
+
+
+def test_damaged_answers(folder):
+    Path(folder / "reasons" / "shard-000000.parquet").write_bytes(b"PAR1 no parquet")
+    with pytest.raises(DataError, match="cannot read the answers"):
+        Answers(folder).summary()
+
+
+def test_the_page_escapes_what_it_shows(folder, tmp_path):
+    text = write_page(Answers(folder), tmp_path / "page.html").read_text()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "no longer at /gone/b.mp4" in text
+
+
+@pytest.mark.browser
+def test_a_click_on_a_cell_shows_its_clips(folder, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("no Chromium here")
+    from playwright.sync_api import sync_playwright
+
+    path = write_page(Answers(folder), tmp_path / "page.html")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = chromium.new_page()
+        page.goto(path.as_uri())
+        _click_through(page)
+        chromium.close()
+
+
+def _click_through(page):
+    assert page.locator("#examples > section:visible").count() == 0
+    page.click("button:has-text('with ball')")
+    section = page.locator("#examples > section:visible")
+    assert section.count() == 1
+    assert "jump, not walk" in section.inner_text()
+    assert section.locator("video").count() == 2
+    assert page.locator("button[aria-pressed=true]").count() == 1
+    page.wait_for_function("document.querySelector('section:not([hidden]) video').readyState >= 2")

@@ -1,0 +1,89 @@
+"""Bulk runs in this process and on Ray, and what breaks them: each video exactly once, whatever happens.
+
+`python tests/bulk_faults.py` makes every fault several times.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+import bulk_faults
+from bulk_faults import Bulk, make_videos, undisturbed
+from whytube.bulk.listing import list_videos
+from whytube.bulk.output import Asked
+from whytube.bulk.run import run_bulk
+
+
+@pytest.fixture(scope="module")
+def bulk(tmp_path_factory):
+    return Bulk(tmp_path_factory.mktemp("bulk"))
+
+
+@pytest.fixture(scope="module")
+def videos(bulk):
+    return make_videos(bulk.folder / "videos", 20)
+
+
+@pytest.fixture(scope="module")
+def plain(bulk, videos):
+    return undisturbed(bulk, videos, bulk.folder / "plain")
+
+
+def test_one_process(plain, videos):
+    found, summary = plain
+    assert summary == {"videos": 20, "explained": 18, "failed": 2, "before": 0}
+    assert {Path(video).name for video, rows in found.items() if rows == ["failed"]} == {"clip_006.mp4", "clip_013.mp4"}
+    assert all(len(rows) == 1 for rows in found.values())
+
+
+def test_a_run_goes_on_and_takes_new_videos(bulk, tmp_path):
+    folder = make_videos(tmp_path / "videos", 3)
+    asked = Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
+    told = []
+
+    def run():
+        return run_bulk(
+            list_videos(str(folder)),
+            asked,
+            tmp_path / "out",
+            versions={},
+            workers=0,
+            progress=lambda *n: told.append(n),
+        )
+
+    first = run()
+    again = run()
+    make_videos(tmp_path / "more", 1)
+    (tmp_path / "more" / "clip_000.mp4").rename(folder / "new.mp4")
+    third = run()
+    assert (first.explained, first.before) == (3, 0)
+    assert (again.explained, again.before) == (0, 3)
+    assert (third.explained, third.before, third.videos) == (1, 3, 4)
+    assert told == [(3, 3), (4, 4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fault", ["a full disk, run again with room", "a worker killed", "a video that kills every worker"]
+)
+def test_faults(bulk, videos, plain, tmp_path, fault):
+    assert bulk_faults.check(fault, bulk, videos, plain[0], tmp_path, random.Random(0)) == ""
+
+
+@pytest.mark.slow
+def test_a_killed_driver_and_two_at_a_time_in_one_process(videos, plain, tmp_path):
+    alone = Bulk(tmp_path, workers=0)
+    for fault in ("the driver killed, run again", "two drivers at a time"):
+        assert bulk_faults.check(fault, alone, videos, plain[0], tmp_path, random.Random(0)) == ""
+
+
+def test_the_check_of_faults_can_fail(bulk, videos, plain, tmp_path, monkeypatch):
+    """An answer that is missing, or comes twice, is noticed."""
+    undone = dict(plain[0])
+    undone[next(iter(undone))] *= 2
+    monkeypatch.setitem(bulk_faults.FAULTS, "none", lambda bulk, videos, out, rng: ("", bulk.run(videos, out)[2]))
+    alone = Bulk(tmp_path, workers=0)
+    alone.model = bulk.model
+    assert bulk_faults.check("none", alone, videos, undone, tmp_path, random.Random(0)).startswith("answers differ")
+    assert bulk_faults.check("none", alone, videos, plain[0], tmp_path, random.Random(1)) == ""
