@@ -2,9 +2,9 @@
 
     python benchmarks/bulk.py [--videos 48] [--workers 1 2] [--model demo] [--effort 6] [--out results/bulk.json]
 
-Every run explains the same clips of the embedded world. The plain loop loads the model once and explains one video after
-the other, with one torch thread, as a worker has. Times of bulk runs are from the first finished shard to the last: what
-starting Ray and the models takes is told apart. Says how much memory the driver took at most.
+Every run explains the same clips of the embedded world. The plain loop loads the model once and explains one video
+after the other, with one torch thread, as a worker has. Times of bulk runs are from the first finished shards to the
+last: what starting Ray and the models takes is told apart. Says how much memory the driver took at most.
 """
 
 from __future__ import annotations
