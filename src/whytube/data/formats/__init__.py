@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from whytube.checks import check_choice
 from whytube.data.formats import beaverdam, coco, cvat, label_studio, tables
+from whytube.data.formats.explained import explained
 from whytube.data.formats.facts import Describe, Facts
 from whytube.data.formats.track import Annotations, Box, Mark, Track
 from whytube.errors import ArgumentError, DataError
@@ -26,6 +27,7 @@ __all__ = [
     "Format",
     "Mark",
     "Track",
+    "explained",
     "read_annotations",
     "write_annotations",
 ]
