@@ -111,6 +111,8 @@ def import_boxes(
             return folder.describe(video or name or own)
 
         read += read_annotations(file, format=kind, describe=describe)
+    if video is not None and len(read) > 1:
+        raise ArgumentError(f"--video is for a file of one video, and {files[0]} has {len(read)}")
     chosen = [one if annotator is None else one.of(annotator) for one in joined(read)]
     if annotator is not None and not any(one.tracks or one.marks for one in chosen):
         raise unknown_name("annotator", annotator, sorted({name for one in read for name in one.annotators}))

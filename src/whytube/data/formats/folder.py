@@ -89,7 +89,8 @@ def joined(annotations: Iterable[Annotations]) -> list[Annotations]:
     for one in annotations:
         before = found.get(one.video)
         if before is not None:
-            one = replace(one, tracks=before.tracks + one.tracks, marks=before.marks + one.marks)
+            marks = tuple(dict.fromkeys(before.marks + one.marks))
+            one = replace(one, tracks=before.tracks + one.tracks, marks=marks)
         found[one.video] = one
     return list(found.values())
 
