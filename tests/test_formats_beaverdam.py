@@ -1,12 +1,15 @@
-"""BeaverDam. The shape of the lists below is what its page sends and its server keeps (annotator/static/datasources.js of
-antingshen/BeaverDam); what hides a box is read in annotator/static/annotation.js and player.js."""
+"""BeaverDam.
+
+The shape of the lists below is what its page sends and its server keeps (annotator/static/datasources.js of
+antingshen/BeaverDam); what hides a box is read in annotator/static/annotation.js and player.js.
+"""
 
 import json
 
 import pytest
-from annotation_examples import annotations, as_json, example, facts, there_and_back
 from hypothesis import given, settings
 
+from annotation_examples import annotations, as_json, example, facts, there_and_back
 from whytube.data.formats import Annotations, Box, Mark, Track, beaverdam
 from whytube.errors import ArgumentError, DataError
 

@@ -1,12 +1,15 @@
-"""COCO for videos. The shape of the files below is that of the TAO data set (TAO-format.txt of TrackEval), of COCO itself
-(cocodataset.org, data format), and of what CVAT exports as COCO, which has frames and tracks in names and attributes."""
+"""COCO for videos.
+
+The shape of the files below is that of the TAO data set (docs/TAO-format.txt of TrackEval), of COCO itself
+(cocodataset.org, data format), and of what CVAT exports as COCO, which has frames in names and tracks in attributes.
+"""
 
 import json
 
 import pytest
-from annotation_examples import annotations, as_json, example, facts, there_and_back
 from hypothesis import given, settings
 
+from annotation_examples import annotations, as_json, example, facts, there_and_back
 from whytube.data.formats import Annotations, Box, Track, coco
 from whytube.errors import ArgumentError, DataError
 

@@ -1,14 +1,17 @@
-"""CVAT for video 1.1. The shape of the files below is that of CVAT's documentation, "XML annotation format", version 1.1
-(docs.cvat.ai/docs/other/xml_format), and of what its exporter writes (cvat/apps/dataset_manager/formats/cvat.py): a box for
-every frame, two decimals, keyframe 0 or 1, and an outside box at the end."""
+"""CVAT for video 1.1.
+
+The shape of the files below is that of CVAT's documentation, "XML annotation format", version 1.1 (docs.cvat.ai), and
+of what its exporter writes (cvat/apps/dataset_manager/formats/cvat.py): a box for every frame, two decimals, keyframe 0
+or 1, and an outside box at the end.
+"""
 
 import io
 import zipfile
 
 import pytest
-from annotation_examples import annotations, example, facts, there_and_back
 from hypothesis import given, settings
 
+from annotation_examples import annotations, example, facts, there_and_back
 from whytube.data.formats import Box, Track, cvat
 from whytube.errors import ArgumentError, DataError, WhytubeError
 
@@ -103,7 +106,7 @@ def test_the_zip_that_cvat_gives_to_download():
         archive.writestr("annotations.xml", file())
     assert cvat.read(packed.getvalue()) == cvat.read(file())
     for damaged in (packed.getvalue()[:-30], packed.getvalue()[:40]):
-        with pytest.raises(DataError, match="damaged .zip"):
+        with pytest.raises(DataError, match=r"damaged \.zip"):
             cvat.read(damaged)
     other = io.BytesIO()
     with zipfile.ZipFile(other, "w") as archive:

@@ -1,19 +1,22 @@
-"""Label Studio. The shape of the tasks below is that of its documentation (labelstud.io/guide/task_format and
-labelstud.io/tags/videorectangle) and of what its own code reads and writes: `postprocessing/video.py` of label-studio-tools
-and its tests, the video tracker of label-studio-ml-backend, and `isInLifespan` of its editor with its tests."""
+"""Label Studio.
+
+The shape of the tasks below is that of its documentation (the JSON of annotated tasks, and the tag VideoRectangle) and
+of what its own code reads and writes: postprocessing/video.py of label-studio-tools with its tests, the video tracker
+of label-studio-ml-backend, and `isInLifespan` of its editor with its tests.
+"""
 
 import json
 
 import pytest
-from annotation_examples import annotations, as_json, example, facts, there_and_back
 from hypothesis import given, settings
 
+from annotation_examples import annotations, as_json, example, facts, there_and_back
 from whytube.data.formats import Box, Mark, Track, label_studio
 from whytube.errors import ArgumentError, DataError
 
 
 def key(frame, x=10.0, **more):
-    """A key frame of a quarter of the height; x in per cent."""
+    """Make a key frame; x in per cent."""
     place = {"x": x, "y": 25, "width": 20, "height": 25, "rotation": 0}
     return {"frame": frame, "enabled": True, **place, "time": frame / 25, **more}
 
@@ -63,7 +66,7 @@ def test_interpolated_frames_of_an_export_are_no_key_frames():
 
 
 def test_a_project_with_another_frame_rate():
-    """Label Studio counts frames at the rate of its project, 24 by default: 1.6 s are 39 of them, or 40 of the video."""
+    """Label Studio counts frames at the rate of its project, 24 by default: 4 s are 96 of those, 100 of the video."""
     sequence = [key(1), key(25), key(37, enabled=False)]
     one = read(region(*sequence, framesCount=96, duration=4.0), known=facts(frames=100))
     assert list(one.tracks[0].keyframes) == [0, 25, 38, 39], "24 of theirs are 25 of ours"

@@ -1,8 +1,8 @@
 import pytest
-from annotation_examples import annotations, example, facts, there_and_back
 from hypothesis import given, settings
-from layout_files import BOXES
 
+from annotation_examples import annotations, example, facts, there_and_back
+from layout_files import BOXES
 from whytube.data.formats import Annotations, Box, Track, tables
 from whytube.errors import DataError
 

@@ -2,17 +2,17 @@ import math
 
 import numpy as np
 import pytest
-from annotation_examples import annotations, boxes, example
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from annotation_examples import annotations, boxes, example
 from whytube.data.formats import Annotations, Box, Mark, Track
 from whytube.errors import ArgumentError
 from whytube.tubes import Tube
 
 
 def one_by_one(track, frame):
-    """The rule of the module's docstring, for one frame."""
+    """Follow the rule of the module's docstring for one frame."""
     keys = sorted(track.keyframes)
     before = [key for key in keys if key <= frame]
     after = [key for key in keys if key > frame]

@@ -198,11 +198,7 @@ def _track(one: Drawn, count: int) -> Track:
             keys[frame + 1] = one.hidden.get(frame + 1, one.seen[frame].hidden())
     track = Track(one.label, keys, one.annotator)
     drawn = np.array([one.seen[frame].corners for frame in frames])
-    off = {frames[at] for at in np.flatnonzero(np.abs(track.boxes(frames) - drawn).max(1) > SAME_PLACE)}
-    if not off:
-        return track
-    stops = [*sorted(keys)[1:], count]
-    for start, stop in zip(sorted(keys), stops, strict=True):
-        if not off.isdisjoint(range(start, stop)):
-            keys |= {frame: one.seen[frame] for frame in frames if start <= frame < stop}
-    return Track(one.label, keys, one.annotator)
+    off = np.abs(track.boxes(frames) - drawn).max(1) > SAME_PLACE
+    stretch = np.searchsorted(sorted(keys), frames, side="right")
+    crooked = np.flatnonzero(np.isin(stretch, stretch[off])).tolist()
+    return Track(one.label, keys | {frames[at]: one.seen[frames[at]] for at in crooked}, one.annotator)

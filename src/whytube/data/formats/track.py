@@ -8,8 +8,7 @@ same floats.
 **Between key frames** each corner moves on a straight line from one key frame to the next. Before the first key frame
 there is no box. After the last one the box stays where it is to the end of the video. A key frame that is `outside`
 hides the box from its frame up to the next key frame; its corners still say where the box moved to until then. This is
-what CVAT does today (before 2022 it kept the box still up to a hidden key frame). `Track.boxes` computes it, and nothing
-else does.
+what CVAT does (early versions kept the box still up to a hidden key frame). `Track.boxes` alone computes it.
 
 **One form for one meaning**, so that what is equal compares equal: key frames that change nothing are left out (hidden
 ones at the start, or after another hidden one), a hidden box right after its last frame has that frame's corners, and
