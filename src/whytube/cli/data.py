@@ -30,7 +30,7 @@ Val = Annotated[float, typer.Option(help="Share of the training videos to hold o
 Relative = Annotated[
     bool, typer.Option("--relative", help="Write paths from --out to the videos, to move both together.")
 ]
-Kind = Annotated[str, typer.Option("--format", help="cvat, beaverdam, label-studio, coco or tables.")]
+Format = Annotated[str, typer.Option(help="cvat, beaverdam, label-studio, coco or tables.")]
 
 
 @app.command("export")
@@ -82,7 +82,7 @@ def check(
 def import_boxes(
     files: Annotated[list[Path], typer.Argument(help="Files of one format; one may hold several videos.")],
     data: Annotated[Path, typer.Option(help="The data folder that the boxes are of: see docs/data.md.")],
-    kind: Kind,
+    format: Format,
     video: Annotated[
         str | None, typer.Option(help="The video that the file is of, where it names none or names it differently.")
     ] = None,
@@ -100,7 +100,7 @@ def import_boxes(
     from whytube.data.formats import FORMATS, read_annotations
     from whytube.data.formats.folder import Folder, joined, take_in
 
-    check_choice(kind, "format", FORMATS)
+    check_choice(format, "format", FORMATS)
     if video is not None and len(files) > 1:
         raise ArgumentError("--video is for one file: import the others by themselves")
     folder = Folder(data)
@@ -110,7 +110,7 @@ def import_boxes(
         def describe(name: str, own: str = file.stem) -> Facts:
             return folder.describe(video or name or own)
 
-        read += read_annotations(file, format=kind, describe=describe)
+        read += read_annotations(file, format=format, describe=describe)
     if video is not None and len(read) > 1:
         raise ArgumentError(f"--video is for a file of one video, and {files[0]} has {len(read)}")
     chosen = [one if annotator is None else one.of(annotator) for one in joined(read)]
@@ -122,34 +122,43 @@ def import_boxes(
 
 @app.command("export-boxes")
 def export_boxes(
-    data: Annotated[Path, typer.Option(help="The data folder: see docs/data.md.")],
-    kind: Kind,
     out: Annotated[Path, typer.Option(help="File to write; a folder for several videos with cvat or beaverdam.")],
+    format: Format,
+    data: Annotated[Path | None, typer.Option(help="The data folder: see docs/data.md.")] = None,
     video: Annotated[list[str] | None, typer.Option(help="A video to export; all that have boxes by default.")] = None,
+    explanation: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A saved explanation, whose tubes to export instead.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write the boxes of a data folder for an annotation tool.
+    """Write the boxes of a data folder, or the tubes of explanations, for an annotation tool.
 
-    Frames between two boxes stay empty, as they are in boxes.csv. CVAT and BeaverDam have a file for each video: with
-    several videos --out is a new folder.
+    Frames between two boxes of a data folder stay empty, as they are in boxes.csv. CVAT and BeaverDam have a file for
+    each video: with several videos --out is a new folder.
 
     Example: `whytube data export-boxes --data my_videos --format cvat --out for_cvat`
     """
-    from whytube.data.formats import FORMATS
+    from whytube.data.formats import FORMATS, explained
     from whytube.data.formats.folder import Folder, write_out
+    from whytube.explanation import Explanation
 
-    check_choice(kind, "format", FORMATS)
-    folder = Folder(data)
-    items = [folder.find(name) for name in video] if video else [item for item in folder.data.videos if item.boxes]
-    if not items:
-        raise DataError(f"{data} has no boxes: there is nothing to export")
-    with progress_bar("reading videos") as progress:
-        found = []
-        for done, item in enumerate(items, 1):
-            found.append(folder.annotations(item))
-            progress(done, len(items))
-    written = write_out(out, found, format=kind, overwrite=overwrite)
+    check_choice(format, "format", FORMATS)
+    if (data is None) == (not explanation):
+        raise ArgumentError(
+            "give either --data with a folder, or --explanation with a file of `whytube explain --save`"
+        )
+    found = [explained(Explanation.load(path)) for path in explanation or ()]
+    if data is not None:
+        folder = Folder(data)
+        items = [folder.find(name) for name in video] if video else [item for item in folder.data.videos if item.boxes]
+        if not items:
+            raise DataError(f"{data} has no boxes: there is nothing to export")
+        with progress_bar("reading videos") as progress:
+            for done, item in enumerate(items, 1):
+                found.append(folder.annotations(item))
+                progress(done, len(items))
+    written = write_out(out, found, format=format, overwrite=overwrite)
     tracks = sum(len(one.tracks) for one in found)
     result = {"out": str(out), "files": [str(path) for path in written], "videos": len(found), "tracks": tracks}
     print_result(f"wrote {tracks} tracks of {len(found)} videos to {out}", result, as_json=as_json)

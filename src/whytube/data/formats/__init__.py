@@ -76,7 +76,10 @@ def read_annotations(
         return FORMATS[format].read(source.read_bytes(), describe)
     except OSError as problem:
         raise DataError(f"cannot read {source}: {problem.strerror or problem}") from problem
-    except (ArgumentError, DataError) as problem:
+    except ArgumentError as problem:  # backticks are for parameters; this is a place in the file
+        told = str(problem).replace("`", "'")
+        raise DataError(f"cannot read {source} as {FORMATS[format].title}: {told}") from problem
+    except DataError as problem:
         raise DataError(f"cannot read {source} as {FORMATS[format].title}: {problem}") from problem
 
 

@@ -108,7 +108,7 @@ def read(data: bytes, describe: Describe | None = None) -> list[Annotations]:
             numbers = [part.number() for part in hidden.each()]
             hidden.require(len(numbers) == 5, "[frame, x1, y1, x2, y2]")
             one.hidden[int(numbers[0])] = Box(*numbers[1:], outside=True)
-        drawn[row["video_id"].integer() if row["video_id"] else 0][row["id"].value] = one
+        drawn[row["video_id"].integer() if row["video_id"] else 0][row["id"].integer()] = one
     for row in root["annotations"].each():
         _read_box(row, images, labels, drawn)
     known = {video["id"].integer() for video in videos}
