@@ -79,6 +79,19 @@ def test_a_file_as_cvat_exports_it():
     assert read(data)[0].tracks[0].keyframes == {0: box(10), 3: box(16), 4: box(16).hidden()}
 
 
+def test_hidden_boxes_and_annotators_of_datumaro():
+    data = file([(0, 1, 10), (1, 1, 12), (2, 1, 14), (3, 1, 16)])
+    del data["tracks"]
+    for row in data["annotations"]:
+        frame = row["id"]
+        flags = {"keyframe": frame in (0, 3), "outside": frame == 3, "occluded": False}
+        row["attributes"] = {"annotator": "ann", **flags, "track_id": row.pop("track_id")}
+    (one,) = read(data)
+    hidden = Box(*box(16).corners, outside=True)
+    assert one.tracks == (Track("with ball", {0: box(10), 3: hidden}, "ann"),)
+    assert one.tracks[0].tube(40).frames.tolist() == [0, 1, 2]
+
+
 def test_plain_boxes_are_a_track_each():
     data = file([(0, 1, 10), (1, 1, 12), (1, 1, 90)])
     for row in data["annotations"]:

@@ -1,7 +1,8 @@
 """COCO-style JSON for videos: `videos`, `images` with frames, `tracks`, and an annotation for every box that is seen.
 
 The shape is that of the TAO data set, which widens COCO's. Frames between key frames are written too: each annotation
-says under `attributes` whether it is a key frame, as CVAT's COCO export does. Boxes are [x, y, width, height].
+says under `attributes` whether it is a key frame, as Datumaro, which writes CVAT's COCO export, does; its `outside`
+and `annotator` are read there too. Boxes are [x, y, width, height].
 Where a track is hidden there is no annotation; corners of hidden key frames, annotators, marks and frames per second
 stand in fields that readers of COCO pass over. A file without `videos` is of one video; one without `track_id`s has a
 track for every box. A box that another tool moved off its track becomes a key frame, with all others up to the next.
@@ -150,15 +151,20 @@ def _read_box(
     track_id: Hashable = next((place.integer() for place in places if place), row.place)
     video = image["video_id"].integer() if image["video_id"] else 0
     label = _label(row, labels)
-    one = drawn[video].setdefault(track_id, Drawn(label))
+    annotator = details["annotator"].text() if details["annotator"] else ""
+    one = drawn[video].setdefault(track_id, Drawn(label, annotator))
     if one.label != label:  # another numbering for each category
-        one = drawn[video].setdefault((track_id, label), Drawn(label))
+        one = drawn[video].setdefault((track_id, label), Drawn(label, annotator))
     x, y, width, height = _numbers(row["bbox"])
     row.require(width > 0 and height > 0, "a box with width and height above 0")
     frame = _frame(image)
     if frame in one.seen:
         raise DataError(f"`{row.place}`: its track has a box at frame {frame} already. Give tracks of their own")
-    one.seen[frame] = Box(x, y, x + width, y + height, occluded=details["occluded"].flag(default=False))
+    corners = x, y, x + width, y + height
+    if details["outside"].flag(default=False):
+        one.hidden[frame] = Box(*corners, outside=True)
+        return
+    one.seen[frame] = Box(*corners, occluded=details["occluded"].flag(default=False))
     if details["keyframe"].flag(default=True):
         one.keys.add(frame)
 
