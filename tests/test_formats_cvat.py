@@ -98,6 +98,9 @@ def test_a_project_has_several_videos():
     nothing, one = cvat.read(file(tracks, f"<project><tasks>{META}{second}</tasks></project>"))
     assert (nothing.video, nothing.tracks) == ("g01_c01.avi", ())
     assert (one.video, len(one.tracks)) == ("g02_c01.avi", 1)
+    lost = tracks.replace('task_id="13"', 'task_id="14"')
+    with pytest.raises(ArgumentError, match="`track 0: task_id` must be the id of one of its tasks, got '14'"):
+        cvat.read(file(lost, f"<project><tasks>{META}{second}</tasks></project>"))
 
 
 def test_the_zip_that_cvat_gives_to_download():

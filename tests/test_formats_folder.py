@@ -86,6 +86,12 @@ def test_unknown_attributes_change_nothing(place):
     assert (place / "boxes.csv").read_text() == BOXES
 
 
+def test_unknown_videos_change_nothing(place):
+    with pytest.raises(DataError, match="unknown video 'videos/dunk/x.mp4'. Did you mean"):
+        take_in(Folder(place), [drawn("videos/dunk/x.mp4")])
+    assert (place / "boxes.csv").read_text() == BOXES
+
+
 def test_the_actor_has_boxes_and_is_no_attribute(place):
     take_in(Folder(place), [drawn(attribute="actor")])
     assert read_dataset(place).videos[0].boxes["actor"].frames.tolist() == [2, 3, 4, 5, 6, 7]

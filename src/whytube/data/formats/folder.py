@@ -120,6 +120,8 @@ def take_in(folder: Folder, annotations: Sequence[Annotations]) -> Taken:
     """
     known = (*folder.data.attribute_names, ACTOR)
     for one in annotations:
+        if one.video not in folder.items:
+            raise DataError(folder.problems.unknown("video", one.video, folder.items))
         for attribute in one.present:
             if attribute not in known:
                 text = folder.problems.unknown("attribute", attribute, known)
