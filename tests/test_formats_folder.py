@@ -87,7 +87,7 @@ def test_unknown_attributes_change_nothing(place):
 
 
 def test_unknown_videos_change_nothing(place):
-    with pytest.raises(DataError, match="unknown video 'videos/dunk/x.mp4'. Did you mean"):
+    with pytest.raises(DataError, match=r"unknown video 'videos/dunk/x.mp4'. Did you mean"):
         take_in(Folder(place), [drawn("videos/dunk/x.mp4")])
     assert (place / "boxes.csv").read_text() == BOXES
 
