@@ -83,7 +83,8 @@ def benchmark(arguments: argparse.Namespace) -> None:
 
 
 def page(arguments: argparse.Namespace) -> None:
-    """Write the page, and the picture of the front where it was measured."""
+    """Write the page, and the pictures of the front and of all negatives where these were measured."""
+    from studies.negatives import pictures
     from studies.page import PICTURE, read_results, results_page
     from studies.series import front_picture
     from whytube.errors import ArgumentError
@@ -93,9 +94,9 @@ def page(arguments: argparse.Namespace) -> None:
     if not found:
         raise ArgumentError(f"there are no results in {arguments.folder}: `whytube evaluate --out` writes them")
     write_whole(arguments.out, results_page(found))
-    picture = front_picture(found)
-    if picture is not None:
-        path = arguments.out.parent / PICTURE
+    front = front_picture(found)
+    for name, picture in (pictures(found) | ({} if front is None else {PICTURE: front})).items():
+        path = arguments.out.parent / name
         make_folder(path.parent)
         write_whole(path, picture)
     print(f"{arguments.out}: {len(found)} results")
