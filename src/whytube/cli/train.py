@@ -141,6 +141,13 @@ def train_explainer(
     ] = None,
     data: Data = "world",
     objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
+    shapes: Annotated[
+        str,
+        typer.Option(
+            help="Forms of a tube's boxes: multiple, those of the paper's section 3.6, or single, one cell of the last "
+            "map, as in its section 3.2."
+        ),
+    ] = "multiple",
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
@@ -181,7 +188,12 @@ def train_explainer(
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
     model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
-    origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
+    origin = provenance(where, seed=seed) | {
+        "data": Path(data).name,
+        "recipe": recipe,
+        "objective": objective,
+        "shapes": shapes,
+    }
     origin["config"] = last_part(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
@@ -193,6 +205,7 @@ def train_explainer(
             source,
             how,
             objective=objective,
+            shapes=shapes,
             device=where,
             out_dir=out,
             resume=resume,
