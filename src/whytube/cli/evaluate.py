@@ -174,7 +174,8 @@ def evaluate(
     asked = _asked(negatives, len(classifier.classes))
     wanted = clips_to_take(source, split, count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
-    told = f"{wanted} clips of {data}, {asked} negatives of each, {len(methods)} methods, regions masked with {fills}"
+    of_each = f"{asked} negative{'' if asked == 1 else 's'} of each"
+    told = f"{wanted} clips of {data}, {of_each}, {len(methods)} methods, regions masked with {fills}"
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
