@@ -2,6 +2,7 @@
 
 python studies/results.py pool SEED0.json SEED1.json --out results/world.json
 python studies/results.py curves "ours=ours.json" "paper=paper.json" --out curves.json
+python studies/results.py right runs/classifier.json --least 0.99
 python studies/results.py page results --out docs/results.md
 python studies/results.py benchmark results --out docs/benchmark.md
 """
@@ -30,11 +31,17 @@ def main() -> None:
     add.add_argument("folder", type=Path, help="Folder of results.")
     add = commands.add_parser("benchmark", help="Write the tables of the benchmark anew, in the page that has them.")
     add.add_argument("folder", type=Path, help="Folder of results.")
-    for command in commands.choices.values():
+    for command in list(commands.choices.values()):
         command.add_argument("--out", type=Path, required=True, help="The file to write; replaced if it exists.")
+    add = commands.add_parser(
+        "right", help="Whether a classifier is right on enough validation clips: exit code 0, or 1."
+    )
+    add.add_argument("file", type=Path, help="A file that `whytube train classifier --val N --save` wrote.")
+    add.add_argument("--least", type=float, required=True, help="Share of the clips.")
     arguments = parser.parse_args()
+    run = {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark, "right": right}
     try:
-        {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark}[arguments.command](arguments)
+        run[arguments.command](arguments)
     except WhytubeError as error:
         parser.error(str(error))
 
@@ -66,6 +73,20 @@ def curves(arguments: argparse.Namespace) -> None:
     found = collected({title: Path(path) for title, _, path in parts})
     write_whole(arguments.out, json.dumps(found, indent=1, allow_nan=False) + "\n")
     print(curves_table(found["curves"], found["metrics"]))
+
+
+def right(arguments: argparse.Namespace) -> None:
+    """End with exit code 1 where the classifier is wrong too often; print how often it is right."""
+    from whytube.errors import DataError
+    from whytube.files import read_json
+
+    found = read_json(arguments.file, error=DataError)
+    reached = found.get("classifier", {}).get("val accuracy") if isinstance(found, dict) else None
+    if reached is None:
+        raise DataError(f"{arguments.file} has no accuracy on validation clips. Train with `--val N --save FILE.json`")
+    print(f"{arguments.file}: {reached:.3f} of the validation clips right, {arguments.least:g} wanted")
+    if reached < arguments.least:
+        sys.exit(1)
 
 
 def benchmark(arguments: argparse.Namespace) -> None:

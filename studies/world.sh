@@ -30,18 +30,16 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
         --recipe converging --clips "$words" --distinct 2000 --set masked_runs="$masked" "${@:5}"
 }
 
-is_right() { # FILE: whether the classifier that it is about is right often enough
-    "${results[0]}" -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["classifier"]["val accuracy"] < float(sys.argv[2]))' \
-        "$1" "$right"
-}
-
 classifier() { # DIR SEED FC: trained until it is right often enough, so that networks differ in their layers alone
-    local shown=$clips again=()
+    local shown=$clips again=() status
     while true; do
         "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$shown" \
             --distinct $((shown < 48000 ? (shown + 2) / 3 : 16000)) --fc-layers "$3" --seed "$2" --out "$1" \
             --test "$judged" --val "$judged" --save "$1/classifier.json" "${again[@]}"
-        if is_right "$1/classifier.json"; then return; fi
+        status=0
+        "${results[@]}" right "$1/classifier.json" --least "$right" || status=$?
+        if [ $status = 0 ]; then return; fi
+        if [ $status != 1 ]; then exit $status; fi
         if ((2 * shown > most)); then
             echo "fc$3, seed $2: below $right after $shown clips" >&2
             return

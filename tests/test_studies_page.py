@@ -282,3 +282,15 @@ def test_networks_that_are_not_equally_right_say_so(run):
     assert "| `centre` | zero, as in the paper |" in unequal
     assert UNEQUAL not in fc_study({"a": with_layers(1, 0.995), "b": with_layers(3, 0.99)})
     assert fc_study({"a": with_layers(1, 0.995)}) == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [({"classifier": {"val accuracy": 0.99}}, 0), ({"classifier": {"val accuracy": 0.98}}, 1), ({}, 2)],
+)
+def test_whether_a_classifier_is_right_often_enough_is_an_exit_code(tmp_path, told, code):
+    (tmp_path / "run.json").write_text(json.dumps(told))
+    program = [sys.executable, ROOT / "studies" / "results.py", "right", tmp_path / "run.json", "--least", "0.99"]
+    ended = subprocess.run(program, capture_output=True, text=True)
+    assert ended.returncode == code, ended.stderr
+    assert ("has no accuracy on validation clips" in ended.stderr) == (code == 2)
