@@ -66,8 +66,8 @@ COLUMNS = (
     *(
         Column(
             f"concept_accuracy.printed.top{top}",
-            f"concept as printed in the paper, top{SPACE}{top}",
-            "all frames count, boxes that the tube does not touch too, and an answer without a word is a miss",
+            f"as printed, top{SPACE}{top}",
+            "concept accuracy by the words of the paper: all frames and untouched boxes count, no word is a miss",
         )
         for top in (1, 3, 5)
     ),
