@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.cells import listed, number, table, with_interval
-from studies.page import FIRST_RELEASE, before_the_search
+from studies.cells import ZERO, before_the_search, listed, number, table, with_interval
+from studies.page import FIRST_RELEASE
 from whytube.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _COLUMNS = {
     "negative_class_accuracy.top1": "negative top-1",
     "negative_class_accuracy.top3": "top-3",
     "positive_drop": "p(A) falls",
+    f"{ZERO}.negative_class_accuracy.top3": "zero, as in the paper: top-3",
     "log_probability.negative_class_accuracy.top3": "by log p: top-3",
     "concept_accuracy.top1": "concept top-1",
     "concept_accuracy.top3": "top-3",
@@ -42,7 +43,11 @@ def tables(runs: Mapping[str, Results]) -> str:
     parts = []
     for name in (name for name in RUNS if name in runs):
         found = sorted(runs[name].methods.items(), key=_accuracy, reverse=True)
-        shown = {p: head for p, head in _COLUMNS.items() if any(m.figure(p).mean is not None for _, m in found)}
+        shown = {
+            path: head
+            for path, head in _COLUMNS.items()
+            if path.startswith(ZERO) or any(figures.figure(path).mean is not None for _, figures in found)
+        }
         rows = [(f"`{method}`", *(_cell(figures, path) for path in shown)) for method, figures in found]
         commit = listed(runs[name].provenance["commit"] or "unknown")
         parts.append(

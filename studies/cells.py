@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from whytube.tubes import PAPERS_FILL
 
-    from whytube.evaluation.results import Comparison, Figure, MethodResults
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from whytube.evaluation.results import Comparison, Figure, MethodResults, Results
 
 TOP1, TOP3 = "negative_class_accuracy.top1", "negative_class_accuracy.top3"
 LOG3 = "log_probability.negative_class_accuracy.top3"
 CONCEPT, TIED = "concept_accuracy", "concept_accuracy.tied"
+PRINTED = "concept_accuracy.printed"
+ZERO = f"fills.{PAPERS_FILL}"
 COST = "masked_clips"
 _WITH_INTERVAL = (TOP1, TOP3, "positive_drop", LOG3, "right_box")
-_TOPS = {CONCEPT: (1, 3, 5), TIED: (1, 3)}
+_TOPS = {CONCEPT: (1, 3, 5), TIED: (1, 3), PRINTED: (1, 3, 5)}
 """Figures that stand together in one cell."""
 COLUMNS = {
     COST: "masked clips",
     TOP1: "negative top-1",
     TOP3: "top-3",
     "positive_drop": "p(A) falls",
+    ZERO: "zero, as in the paper: top-1 / 3 / p(A) falls",
     LOG3: "by log p: top-3",
     CONCEPT: "concept 1 / 3 / 5",
     TIED: "with ties 1 / 3",
+    PRINTED: "as printed 1 / 3 / 5",
     "word_said": "word said",
     "right_box": "right box",
     "tube_area": "area",
@@ -51,15 +57,22 @@ COMPARED = {
 """Figures whose differences the page shows, and their heads."""
 
 
+def before_the_search(run: Results) -> bool:
+    """Whether results are of the first release, which did not count masked clips."""
+    return all(found.figure(COST).mean is None for found in run.methods.values())
+
+
 def has(found: MethodResults, path: str) -> bool:
-    """Whether a method has what a cell shows."""
-    return found.figure(f"{path}.top1" if path in _TOPS else path).mean is not None
+    """Whether a method has what a cell shows; zeros have their column also where nobody measured them."""
+    return path == ZERO or found.figure(f"{path}.top1" if path in _TOPS else path).mean is not None
 
 
 def cell(found: MethodResults, path: str) -> str:
     """Write a figure, with its interval where there is room, or several in one cell."""
     if path in _TOPS:
         return tops(found, path)
+    if path == ZERO:
+        return zeros(found.figures)
     if path in _WITH_INTERVAL:
         return with_interval(found.figure(path))
     return number(found.figure(path).mean, {"tube_area": 3, COST: 1}.get(path, 2))
@@ -100,6 +113,13 @@ def tops(found: MethodResults, path: str) -> str:
     return numbers(found.figure(f"{path}.top{top}").mean for top in _TOPS.get(path, (1, 3)))
 
 
+def zeros(figures: Mapping[str, Figure]) -> str:
+    """Write negative class accuracy among the first 1 and 3 and p(A) falling, filled with zeros; or a dash."""
+    paths = (f"{ZERO}.{path}" for path in (TOP1, TOP3, "positive_drop"))
+    return numbers(figures[path].mean if path in figures else None for path in paths)
+
+
 def numbers(values: Iterable[float | None]) -> str:
-    """Write several figures."""
-    return " / ".join(number(value) for value in values)
+    """Write several figures; one dash where there is none at all."""
+    found = list(values)
+    return "-" if all(value is None for value in found) else " / ".join(number(value) for value in found)

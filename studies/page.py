@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +12,26 @@ from studies.cells import (
     COST,
     FURTHER,
     LOG3,
+    PRINTED,
     TIED,
     TOP1,
     TOP3,
+    ZERO,
+    before_the_search,
     cell,
     difference,
     has,
     listed,
     number,
-    numbers,
     table,
     tops,
     with_interval,
 )
+from studies.negatives import asks_all, negatives_section
+from studies.published import beside, fc_study
 from studies.series import front_picture, is_member, series
 from whytube.errors import DataError
-from whytube.evaluation.results import Results
+from whytube.evaluation.results import MethodResults, Results
 from whytube.files import read_json
 from whytube.search.anytime import FIT_WEIGHT
 
@@ -36,21 +39,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from whytube.evaluation.results import MethodResults
-
-PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
-    ("Olympic Sports", "baseline"): {"fc": (0.45, 0.44, 0.46), "drop": 0.76, "concept": (0.02, 0.07, 0.12)},
-    ("Olympic Sports", "proposed"): {"fc": (0.62, 0.64, 0.59), "drop": 0.89, "concept": (0.13, 0.38, 0.59)},
-    ("UCF101-24", "baseline"): {"fc": (0.45, 0.43, 0.44), "drop": 0.68, "concept": (0.02, 0.07, 0.13)},
-    ("UCF101-24", "proposed"): {"fc": (0.64, 0.62, 0.61), "drop": 0.88, "concept": (0.14, 0.41, 0.65)},
-}
-"""Tables 2 to 4 of the paper: top-3 negative class accuracy with 1 to 3 fc layers, p(A) falling, concept accuracy."""
-
-_BESIDE = ("centre", "detector-box", "paper", "ours", "ours-regions", "grad-cam")
-"""What stands beside the published baselines and the published method; every other method is in its run's table."""
-
-_EFFORT = (COST, TOP1, TOP3, "positive_drop", LOG3, "tube_area")
-_FRONT = (TOP1, TOP3, "positive_drop", CONCEPT, TIED, "right_box", "word_said")
+_EFFORT = (COST, TOP1, TOP3, "positive_drop", ZERO, LOG3, "tube_area")
+_FRONT = (TOP1, TOP3, "positive_drop", ZERO, CONCEPT, TIED, "right_box", "word_said")
 FIRST_RELEASE = "Measured before the search: `ours` there is the first release."
 
 _CURVES = {
@@ -85,16 +75,18 @@ def read_results(folder: str | os.PathLike[str]) -> dict[str, Results]:
 def results_page(runs: Mapping[str, Results]) -> str:
     """Write the page from results by name."""
     alone = {name: run for name, run in runs.items() if not is_member(name)}
-    parts = [HAND_WRITTEN.read_text(encoding="utf-8"), "## The paper beside ours\n", _beside(alone)]
-    study = _fc_study(alone)
+    parts = [HAND_WRITTEN.read_text(encoding="utf-8"), "## The paper beside ours\n", beside(alone)]
+    study = fc_study(alone)
     if study:
-        parts += ["## The number of fc layers\n", "Top-3 negative class accuracy over three negatives.\n", study]
+        parts += ["## The number of fc layers\n", study]
     parts += [section for section in (_efforts(runs), _fronts(runs)) if section]
     for name, run in alone.items():
         sections = (
             _about(run),
             _table(run, COLUMNS),
             _notes(run),
+            negatives_section(name, run),
+            _pairs(run),
             _table(run, FURTHER),
             _comparisons(run),
             _fills(run),
@@ -104,11 +96,6 @@ def results_page(runs: Mapping[str, Results]) -> str:
         )
         parts += [f"## {name}\n", *(section for section in sections if section)]
     return "\n".join(parts)
-
-
-def before_the_search(run: Results) -> bool:
-    """Whether results are of the first release, which did not count masked clips."""
-    return all(found.figure(COST).mean is None for found in run.methods.values())
 
 
 def _efforts(runs: Mapping[str, Results]) -> str:
@@ -148,41 +135,6 @@ def _member(study: str, members: Mapping[float, Results]) -> str:
     return f"**{study}.** {_about(first)}\n{_provenance(first)}"
 
 
-def _beside(runs: Mapping[str, Results]) -> str:
-    head = ("method", "data", "negative class top-3", "p(A) falls", "concept top-1 / 3 / 5")
-    rows = [
-        (f"{kind} (published)", data, number(paper["fc"][0]), number(paper["drop"]), numbers(paper["concept"]))
-        for (data, kind), paper in PUBLISHED.items()
-    ]
-    for name, run in runs.items():
-        for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
-            top3, drop = (with_interval(found.figure(path)) for path in (TOP3, "positive_drop"))
-            early = " (first release)" if method.startswith("ours") and before_the_search(run) else ""
-            rows.append((f"`{method}`{early}", name, top3, drop, tops(found, CONCEPT)))
-    return table(head, rows)
-
-
-def _fc_study(runs: Mapping[str, Results]) -> str:
-    """Table 4 of the paper beside our classifiers that differ in nothing else; empty where there are none."""
-    families: dict[str, dict[int, Mapping[str, MethodResults]]] = {}
-    for run in runs.values():
-        if "fc_layers" in run.classifier.settings:
-            settings = dict(run.classifier.settings)
-            layers = settings.pop("fc_layers")
-            families.setdefault(json.dumps(settings, sort_keys=True), {})[layers] = run.methods
-    study = max(families.values(), key=len, default={})
-    if len(study) < 2:
-        return ""
-    rows = [
-        (f"{kind} (published, {data})", *(number(value) for value in paper["fc"]))
-        for (data, kind), paper in PUBLISHED.items()
-    ]
-    for method in (m for m in (*_BESIDE, "random-tube", "true-box") if all(m in found for found in study.values())):
-        cells = {n: with_interval(found[method].figure(TOP3)) for n, found in study.items()}
-        rows.append((f"`{method}`", *(cells.get(layers, "-") for layers in (1, 2, 3))))
-    return table(("method", "fc1", "fc2", "fc3"), rows)
-
-
 def _about(run: Results) -> str:
     origin, others = run.provenance, run.classifier.classes - 1
     settings, seeds, names, worlds = origin["settings"], origin["seed"], origin.get("data"), origin["settings"]["data"]
@@ -190,9 +142,10 @@ def _about(run: Results) -> str:
     data = "".join(f"`{name}`, " for name in (told if isinstance(told, list) else [told]))
     if isinstance(seeds, list):
         data += f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of about "
+    asked = f"all {others} negatives" if asks_all(run) else f"the {settings['negatives']} most probable negatives"
     return (
-        f"{data}{settings['clips']} {settings['split']} clips, the {settings['negatives']} most probable negatives of "
-        f"each.{_conditions(run)} The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
+        f"{data}{settings['clips']} {settings['split']} clips, {asked} of each."
+        f"{_conditions(run)} The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
         f"Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}.\n"
     ) + (f"\n{FIRST_RELEASE}\n" if before_the_search(run) else "")
 
@@ -201,7 +154,9 @@ def _conditions(run: Results) -> str:
     """Say what a run has that others have not: random weights, a limit of the area."""
     area = run.provenance["settings"].get("area")
     told = " The classifier's weights are random." if run.provenance.get("weights") == "random" else ""
-    return told + ("" if area is None else f" Tubes cover at most {number(area)} of the clip.")
+    told += "" if area is None else f" Tubes cover at most {number(area)} of the clip."
+    judging = run.provenance.get("judging_clips")
+    return told if judging is None else f"{told} Judging took {judging} masked clips."
 
 
 def _table(run: Results, columns: Mapping[str, str]) -> str:
@@ -209,6 +164,19 @@ def _table(run: Results, columns: Mapping[str, str]) -> str:
     shown = {path: head for path, head in columns.items() if any(has(found, path) for found in run.methods.values())}
     rows = [(f"`{method}`", *(cell(found, path) for path in shown)) for method, found in run.methods.items()]
     return table(("method", *shown.values()), rows) if shown else ""
+
+
+def _pairs(run: Results) -> str:
+    """Write the figures of each of the k pairs alone, as the paper evaluates them; nothing where k is 1."""
+    rows = []
+    for method, found in run.methods.items():
+        for i, pair in enumerate(found.ranks if len(found.ranks) > 1 else (), 1):
+            alone = MethodResults(pair, {}, (), ())
+            shown = (*(cell(alone, path) for path in (TOP1, TOP3, "positive_drop", ZERO, CONCEPT, PRINTED)),)
+            rows.append((f"`{method}`", str(i), *shown, number(alone.figure("answered").mean)))
+    heads = [COLUMNS[path] for path in (TOP1, TOP3, "positive_drop", ZERO, CONCEPT, PRINTED)]
+    head = "Each pair i of word and tube alone, as the paper evaluates them:\n\n"
+    return head + table(("method", "i", *heads, "answered"), rows) if rows else ""
 
 
 def _notes(run: Results) -> str:

@@ -114,6 +114,8 @@ def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         origin |= {key: found} if len(set(found)) > 1 else {}
     notes = list(dict.fromkeys(note for other in origins for note in other.get("notes") or ()))
     origin |= {"notes": notes} if notes else {}
+    judging = [other.get("judging_clips") for other in origins]
+    origin |= {} if None in judging else {"judging_clips": sum(judging)}
     worlds = [other["settings"]["data"] for other in origins]
     if len(set(worlds)) > 1:
         origin["settings"] = {**origin["settings"], "data": worlds}

@@ -2,6 +2,7 @@
 
 python studies/results.py pool SEED0.json SEED1.json --out results/world.json
 python studies/results.py curves "ours=ours.json" "paper=paper.json" --out curves.json
+python studies/results.py right runs/classifier.json --least 0.99
 python studies/results.py page results --out docs/results.md
 python studies/results.py benchmark results --out docs/benchmark.md
 """
@@ -30,11 +31,17 @@ def main() -> None:
     add.add_argument("folder", type=Path, help="Folder of results.")
     add = commands.add_parser("benchmark", help="Write the tables of the benchmark anew, in the page that has them.")
     add.add_argument("folder", type=Path, help="Folder of results.")
-    for command in commands.choices.values():
+    for command in list(commands.choices.values()):
         command.add_argument("--out", type=Path, required=True, help="The file to write; replaced if it exists.")
+    add = commands.add_parser(
+        "right", help="Whether a classifier is right on enough validation clips: exit code 0, or 1."
+    )
+    add.add_argument("file", type=Path, help="A file that `whytube train classifier --val N --save` wrote.")
+    add.add_argument("--least", type=float, required=True, help="Share of the clips.")
     arguments = parser.parse_args()
+    run = {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark, "right": right}
     try:
-        {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark}[arguments.command](arguments)
+        run[arguments.command](arguments)
     except WhytubeError as error:
         parser.error(str(error))
 
@@ -68,6 +75,20 @@ def curves(arguments: argparse.Namespace) -> None:
     print(curves_table(found["curves"], found["metrics"]))
 
 
+def right(arguments: argparse.Namespace) -> None:
+    """End with exit code 1 where the classifier is wrong too often; print how often it is right."""
+    from whytube.errors import DataError
+    from whytube.files import read_json
+
+    found = read_json(arguments.file, error=DataError)
+    reached = found.get("classifier", {}).get("val accuracy") if isinstance(found, dict) else None
+    if reached is None:
+        raise DataError(f"{arguments.file} has no accuracy on validation clips. Train with `--val N --save FILE.json`")
+    print(f"{arguments.file}: {reached:.3f} of the validation clips right, {arguments.least:g} wanted")
+    if reached < arguments.least:
+        sys.exit(1)
+
+
 def benchmark(arguments: argparse.Namespace) -> None:
     """Replace the tables of the page; the rest of it stays."""
     from studies.benchmark import with_tables
@@ -83,7 +104,8 @@ def benchmark(arguments: argparse.Namespace) -> None:
 
 
 def page(arguments: argparse.Namespace) -> None:
-    """Write the page, and the picture of the front where it was measured."""
+    """Write the page, and the pictures of the front and of all negatives where these were measured."""
+    from studies.negatives import pictures
     from studies.page import PICTURE, read_results, results_page
     from studies.series import front_picture
     from whytube.errors import ArgumentError
@@ -93,9 +115,9 @@ def page(arguments: argparse.Namespace) -> None:
     if not found:
         raise ArgumentError(f"there are no results in {arguments.folder}: `whytube evaluate --out` writes them")
     write_whole(arguments.out, results_page(found))
-    picture = front_picture(found)
-    if picture is not None:
-        path = arguments.out.parent / PICTURE
+    front = front_picture(found)
+    for name, picture in (pictures(found) | ({} if front is None else {PICTURE: front})).items():
+        path = arguments.out.parent / name
         make_folder(path.parent)
         write_whole(path, picture)
     print(f"{arguments.out}: {len(found)} results")

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The study of the embedded world behind results/world.json, results/world-fc*.json and results/explainer-curves.json:
-# the paper's network at full size with one to three fc layers, three seeds each; the paper's objective, ours and its
-# controls. Several runs share the GPU. Then, unless CONTROLS=0, with one fc layer: insertion and deletion (world-curves.json),
+# the paper's network at full size with one to three fc layers, three seeds each, all trained until equally right; the
+# paper's objective, ours and its controls. Several runs share the GPU. Unless NEGATIVES=0, also all negatives of fewer
+# clips, three pairs each (world-negatives.json, world-fc*-negatives.json; the paper's Fig. 5).
+# Then, unless CONTROLS=0, with one fc layer: insertion and deletion (world-curves.json),
 # the same tubes on the network of the next seed (world-transfer.json), and networks that have learned nothing
 # (world-random-weights.json, world-random-labels.json). Usage: studies/world.sh OUT
 set -euo pipefail
@@ -10,8 +12,11 @@ read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 preset=${PRESET:-c3d-resnet}
 clips=${CLIPS:-19200}
+right=${RIGHT:-0.99}                  # of the validation clips: a network below is trained anew, on twice as many clips,
+most=${MOST_CLIPS:-$((8 * clips))}    # but never on more than these
 words=${EXPLAINER_CLIPS:-6000}
 count=${COUNT:-192}
+judged=${JUDGED:-480} # clips that a classifier is judged on
 effort=${EFFORT:-96} # tubes tried
 area=${AREA:-0.066}  # of a tube, at most: that of a square of the paper's smaller side
 masked=${MASKED_RUNS:-24000}
@@ -25,10 +30,28 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
         --recipe converging --clips "$words" --distinct 2000 --set masked_runs="$masked" "${@:5}"
 }
 
+classifier() { # DIR SEED FC: trained until it is right often enough, so that networks differ in their layers alone
+    local shown=$clips again=() status
+    while true; do
+        "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$shown" \
+            --distinct $((shown < 48000 ? (shown + 2) / 3 : 16000)) --fc-layers "$3" --seed "$2" --out "$1" \
+            --test "$judged" --val "$judged" --save "$1/classifier.json" "${again[@]}"
+        status=0
+        "${results[@]}" right "$1/classifier.json" --least "$right" || status=$?
+        if [ $status = 0 ]; then return; fi
+        if [ $status != 1 ]; then exit $status; fi
+        if ((2 * shown > most)); then
+            echo "fc$3, seed $2: below $right after $shown clips" >&2
+            return
+        fi
+        ((shown *= 2))
+        again=(--overwrite)
+    done
+}
+
 network() { # SEED FC: a classifier with its explainers, judged
     local dir=$out/fc$2-seed$1 more=()
-    "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
-        --fc-layers "$2" --seed "$1" --out "$dir" --test 480 --save "$dir/classifier.json"
+    classifier "$dir" "$1" "$2"
     explainer "$dir" ours "$1" .
     explainer "$dir" paper "$1" paper
     more+=(--with "$dir/paper/explainer.safetensors")
@@ -43,6 +66,11 @@ network() { # SEED FC: a classifier with its explainers, judged
     fi
     "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --effort "$effort" --area "$area" \
         --peers "$peers" --out "$dir.json"
+    if [ "${NEGATIVES:-1}" != 0 ]; then
+        "${whytube[@]}" evaluate --model "$dir" --with "$dir/paper/explainer.safetensors" --count "${NEGATIVES_COUNT:-48}" \
+            --seed "$1" --effort quick --area "$area" --negatives all -k 3 --out "$dir-negatives.json" \
+            --peers predicted,random-verified,grad-cam,centre,true-box,random-tube
+    fi
 }
 
 controls() { # SEED NEXT: what else is asked of the network with one fc layer
@@ -53,7 +81,7 @@ controls() { # SEED NEXT: what else is asked of the network with one fc layer
         --judge-with "$out/fc1-seed$2" --out "$dir-transfer.json"
     "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers" --random-weights --out "$dir-random-weights.json"
     "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
-        --fc-layers 1 --seed "$1" --out "$blank" --test 480 --random-labels
+        --fc-layers 1 --seed "$1" --out "$blank" --test "$judged" --random-labels
     "${whytube[@]}" evaluate --model "$blank" "${few[@]}" --peers "$peers" --out "$dir-random-labels.json"
 }
 
@@ -90,6 +118,9 @@ for fc in "${layers[@]}"; do
     name=world
     [ "$fc" = 1 ] || name=world-fc$fc
     "${results[@]}" pool "${files[@]/%/.json}" --out "$out/$name.json"
+    if [ "${NEGATIVES:-1}" != 0 ]; then
+        "${results[@]}" pool "${files[@]/%/-negatives.json}" --out "$out/$name-negatives.json"
+    fi
 done
 if [[ " ${layers[*]} " == *" 1 "* && ${CONTROLS:-1} != 0 ]]; then
     running=()

@@ -54,3 +54,21 @@ def test_the_search_without_words_and_predictions_alone(evaluated):
     assert {"ours", "ours-regions", "predicted"} <= set(found)
     assert found["ours-regions"]["word_in_class"] is None
     assert found["predicted"]["masked_clips"] > 0
+
+
+def test_all_negatives_and_several_pairs(evaluated):
+    found = evaluated("--effort", "1", "--peers", "centre", "--negatives", "all", "-k", "2", "--fills", "mean,zero")
+    others = len(World().classes) - 1
+    for method in found.values():
+        assert len(method["curve"]["top1"]) == len(method["fills"]["zero"]["curve"]["top3"]) == others
+        assert len(method["ranks"]) == 2
+        assert {"concept_accuracy", "fills", "negative_class_accuracy"} <= set(method["ranks"][1])
+
+
+@pytest.mark.parametrize("given", ["most", "0", "24", "-1"])
+def test_other_numbers_of_negatives_are_refused(folder, given, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["whytube", "evaluate", "--model", str(folder), f"--negatives={given}"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "from 1 to 23" in capsys.readouterr().err

@@ -115,7 +115,8 @@ def test_a_study_calls_commands_that_exist(path, record):
     calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
     put_together = [words[1] for words in calls if Path(words[0]).stem == "results"]
     found = [parsed(*words) for words in calls if Path(words[0]).stem != "results"]
-    assert set(put_together) == ({"pool"} if path.stem == "jhmdb" else {"pool", "curves"}), "of studies/results.py"
+    expected = {"pool"} if path.stem == "jhmdb" else {"pool", "curves", "right"}
+    assert set(put_together) == expected, "of studies/results.py"
     assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate"}
     for name, options in found:
         check_names(name, options)
@@ -133,6 +134,20 @@ def test_a_study_calls_commands_that_exist(path, record):
 def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):
     with pytest.raises(subprocess.CalledProcessError):
         record(ROOT / "studies" / f"{study}.sh", *words, fails=fails)
+
+
+def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right(record, monkeypatch):
+    for name, value in {"SEEDS": "0", "FC": "3", "CONTROLS": "0", "CLIPS": "64"}.items():
+        monkeypatch.setenv(name, value)
+    calls = record(ROOT / "studies" / "world.sh", "out", fails="results.py right")
+    runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "classifier"]]
+    assert [run["clips"] for run in runs] == [64, 128, 256, 512], (
+        "twice as many each time, but no more than eight times"
+    )
+    assert [run["overwrite"] for run in runs] == [False, True, True, True]
+    assert {(run["fc_layers"], run["val"]) for run in runs} == {(3, 480)}
+    asked = [parsed(*words)[1] for words in calls if words[0] == "evaluate"]
+    assert [(run["negatives"], run["k"]) for run in asked] == [(None, 1), ("all", 3)]
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

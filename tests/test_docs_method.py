@@ -10,7 +10,13 @@ from torch.nn.functional import logsigmoid
 
 HERE = Path(__file__).resolve().parent
 TEXT = (HERE.parent / "docs" / "method.md").read_text(encoding="utf-8")
-FUNCTIONS = sorted(set(re.findall(r"`((?:classifiers|explainer|explaining|search|subpath|training)\.[\w.]+)`", TEXT)))
+FUNCTIONS = sorted(
+    set(
+        re.findall(
+            r"`((?:classifiers|evaluation|explainer|explaining|models|search|subpath|training|tubes)\.[\w.]+)`", TEXT
+        )
+    )
+)
 TESTS = sorted(set(re.findall(r"`(test_\w+\.py)::(test_\w+)`", TEXT)))
 
 

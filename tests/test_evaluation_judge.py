@@ -1,9 +1,11 @@
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 from toy_squares import WORDS, Adder, Knowing, Squares, ask
+from whytube.classifiers.base import Features
 from whytube.evaluation.judge import Truth, judge, masked_log_probabilities, unseen
 from whytube.evaluation.methods import Centre
 from whytube.evaluation.metrics import annotated_boxes
@@ -62,6 +64,26 @@ def test_masking_the_red_square_speaks_for_green():
     figures = judged(question, shown, true_boxes(question, shown, [1, 1, 1]))
     assert figures["positive_drop"].sum() == 0, "without the green square red is more probable"
     assert figures["change.positive"].min() > 0
+
+
+def test_the_headline_ranks_probabilities_not_their_logarithms():
+    question, shown = ask(1, negatives=3)
+    before = torch.tensor([[0.60, 0.30, 0.09, 0.01]]).log()
+    question = replace(
+        question,
+        features=Features(before, question.features.maps),
+        positive=torch.tensor([RED]),
+        negative=torch.tensor([[GREEN, BLUE, PLAIN]]),
+    )
+    regions = true_boxes(question, shown, [0, 0, 0])
+    after = torch.tensor([0.40, 0.40, 0.15, 0.05]).double().log().expand(1, 1, 3, 1, 4)
+    figures = judge(regions, question, truth_of(shown), after=after, fills=("mean",))
+    by_p = figures["negative_class_accuracy.top1"].flatten().tolist()
+    by_log_p = figures["log_probability.negative_class_accuracy.top1"].flatten().tolist()
+    assert by_p == [1, 0, 0], "green rises by .10, blue by .06, plain by .04"
+    assert by_log_p == [0, 0, 1], "plain is five times as probable as before"
+    assert figures["change.negative"].flatten().tolist() == pytest.approx([0.10, 0.06, 0.04])
+    assert figures["log_probability.change.negative"].flatten()[2] == pytest.approx(math.log(5), abs=1e-6)
 
 
 def test_fills_that_tubes_are_chosen_with_do_not_count():
@@ -140,6 +162,7 @@ def test_words_that_are_not_said_are_counted():
     for figure in ("right_box", "concept_accuracy.top3", "concept_accuracy.tied.top1"):
         assert half[figure][0, 0, 0] == 1
         assert half[figure][0, 1, 0].isnan(), "a word that was not said is neither right nor wrong"
+    assert half["concept_accuracy.printed.top3"].flatten().tolist() == [1, 0], "as printed it is a miss"
     wrong = judged(question, shown, replace(regions, attribute_ids=torch.tensor([[[1], [0]]])))
     assert wrong["right_box"].flatten().tolist() == [0, 0]
     empty = judged(question, shown, replace(regions, boxes=torch.zeros_like(regions.boxes)))

@@ -133,6 +133,30 @@ def test_a_word_must_be_touched(scene):
     assert metrics.right_box(iou, known, words).tolist() == [[[0, 1, 0]]]
 
 
+def test_as_printed_a_box_that_is_not_touched_may_be_a_hit(scene):
+    boxes, known = scene
+    regions = regions_of([4, 0, 8, 4], [4, 0, 8, 4], [0, 0, 0, 0], [4, 0, 8, 4])
+    words = torch.tensor([[[0, 2, 0, -1]]])
+    printed = [metrics.printed_hits(regions, boxes, known, words, top=top)[0, 0].tolist() for top in (1, 2, 3)]
+    assert printed == [[0, 1, 0, 0], [0.5, 1, 0, 0], [1, 1, 0, 0]], "a and b tie for the second place, untouched"
+    ours = metrics.concept_hits(metrics.attribute_iou(regions, boxes), known, words, top=3)
+    assert ours[0, 0].tolist() == [0, 1, 0, 0]
+    assert metrics.printed_hits(regions, boxes, known & False, words, top=1).isnan().all()
+
+
+def test_as_printed_frames_without_boxes_count():
+    boxes = torch.zeros(1, 2, 3, 4, dtype=torch.float64)
+    boxes[0, :, 1] = tensor([[0, 0, 4, 5], [0, 0, 8, 8]])  # a small and a large one, both in the second frame alone
+    regions = still([0, 0, 8, 8], 3).clone()
+    regions[1] = tensor([0, 0, 4, 8])
+    regions, known, word = regions.view(1, 1, 1, 3, 4), torch.tensor([[True, True]]), torch.tensor([[[0]]])
+    iou = metrics.attribute_iou(regions, boxes)
+    assert iou.flatten().tolist() == pytest.approx([20 / 32, 32 / 64])
+    assert metrics.concept_hits(iou, known, word, top=1).item() == 1
+    # Over all frames the region has 128 pixels more, and the large box is the better one: 20 / 160 against 32 / 192.
+    assert metrics.printed_hits(regions, boxes, known, word, top=1).item() == 0
+
+
 def test_right_box_needs_no_luck(scene):
     boxes, known = scene
     iou = metrics.attribute_iou(regions_of([0, 0, 5, 4], [0, 0, 5, 4], [0, 0, 5, 4]), boxes)

@@ -51,6 +51,26 @@ def test_controls_of_words_say_that_their_tubes_are_the_same():
     assert "random-tube`" not in printed(results)
 
 
+def test_the_papers_protocol_is_printed_pair_by_pair():
+    results = evaluate([Knowing(), Centre(WORDS)], Adder(), Squares(3), k=2)
+    above, _, below = printed(results).partition("As in the paper: each pair i alone, filled with zeros")
+    assert "zero, as in the paper" in above
+    rows = [line.split() for line in below.splitlines()[2:6]]
+    assert [row[:2] for row in rows] == [["knowing", "1"], ["knowing", "2"], ["centre", "1"], ["centre", "2"]]
+    second = results.methods["knowing"].ranks[1]
+    paths = ["fills.zero.negative_class_accuracy.top1", "fills.zero.negative_class_accuracy.top3"]
+    paths += ["fills.zero.positive_drop", *(f"concept_accuracy.printed.top{top}" for top in (1, 3, 5)), "answered"]
+    assert rows[1][2:] == [f"{second[path].mean:.2f}" for path in paths]
+
+
+def test_results_without_zeros_say_so():
+    said = printed(evaluate([Centre(WORDS)], Adder(), Squares(3), fills=("mean",)))
+    head, row = said.splitlines()[:2]
+    assert "zero, as in the paper" in head
+    assert row.split()[3] == "-"
+    assert "As in the paper: each pair" not in said
+
+
 def test_with_one_word_its_controls_cannot_differ(tmp_path):
     results = measured(Centre(("square",)), OneWord(3))
     said = "`{}` cannot differ from `centre` here: it has the same tubes, and there is only one word."
@@ -124,7 +144,7 @@ def test_a_column_with_some_figures_has_dashes():
     drop = {"positive_drop": Figure(0.5)}
     bare = replace(results.methods["centre"], figures=drop)
     text = printed(replace(results, methods={**results.methods, "bare": bare}))
-    assert text.splitlines()[2].split() == ["bare", "-", "-", "0.50", "-", "-", "-", "-", "-"]
+    assert text.splitlines()[2].split() == ["bare", "-", "-", "-", "0.50", "-", "-", "-", "-", "-"]
 
 
 def test_results_without_notes_have_none():

@@ -111,12 +111,13 @@ def test_tallies_of_unequal_length_are_cut(tmp_path):
     figures = {"answered": torch.tensor([[[1.0]], [[float("nan")]]])}
     for tally in kept.tallies.values():
         tally.add(figures, [{"index": 0}, {"index": 1}])
-    kept.add(torch.tensor([True, False]), torch.tensor([True, True]))
+    kept.add(torch.tensor([True, False]), torch.tensor([True, True]), 24.0)
     kept.tallies["a"].add(figures, [{"index": 2}, {"index": 3}])
     kept.save(now=True)
     back = State({"a": Tally(), "b": Tally()}, same, path)
     back.load()
     assert back.done == 2
+    assert back.judging_clips == 24
     for tally in back.tallies.values():
         assert tally.records == [{"index": 0}, {"index": 1}]
         assert torch.equal(tally.whole()["answered"], figures["answered"].double()) is False, "NaN is not itself"
@@ -223,7 +224,7 @@ def test_the_command_goes_on_after_ctrl_c_and_keeps_what_it_has(tmp_path):
     (tmp_path / "whole").mkdir()
     whole = subprocess.run(command(tmp_path / "whole", "--json"), capture_output=True, text=True, env=environment)
     assert whole.returncode == 0, whole.stderr
-    assert "evaluating: 40 clips of world, 2 methods, regions masked with mean" in whole.stderr
+    assert "evaluating: 40 clips of world, 3 negatives of each, 2 methods, regions masked with mean" in whole.stderr
     assert json.loads(out.read_text()) == json.loads(whole.stdout)
     assert [file.name for file in (tmp_path / "whole").iterdir()] == ["results.json"]
 

@@ -27,7 +27,7 @@ def test_the_form_of_the_results(found):
     assert list(found["methods"]) == [*METHODS, "shuffled-attributes"]
     for results in found["methods"].values():
         assert set(results["negative_class_accuracy"]) == {"top1", "top3"}
-        assert set(results["concept_accuracy"]) == {"top1", "top3", "top5", "tied"}
+        assert set(results["concept_accuracy"]) == {"top1", "top3", "top5", "tied", "printed"}
         assert set(results["fills"]) == {"zero", "mean"}
         assert 0 <= results["positive_drop"] <= 1
         assert results["intervals"]["concept_accuracy"]["top5"][0] <= results["concept_accuracy"]["top5"]
@@ -52,6 +52,37 @@ def test_the_form_of_the_results(found):
     for name in ("centre", "random-tube", "true-box", "detector-box", "shuffled-attributes"):
         assert costs[name] == 0
     assert list(found["comparisons"]["centre"]) == [name for name in found["methods"] if name != "centre"]
+
+
+def test_the_papers_fill_is_measured_without_being_asked_for_and_counted():
+    model, source = Adder(), Squares(3)
+    found = evaluate([Centre(WORDS)], model, source)
+    assert found.provenance["settings"]["fills"] == ["mean", "blur", "freeze", "zero"]
+    assert found.seen_fills == ["zero"]
+    centre, plain = found.methods["centre"], found.to_dict()["methods"]["centre"]
+    unseen = [plain["fills"][fill]["change"]["positive"] for fill in ("mean", "blur", "freeze")]
+    assert centre.figure("change.positive").mean == pytest.approx(sum(unseen) / 3, abs=1e-5), "zero does not count"
+    assert found.provenance["judging_clips"] == 3 * 4, "the one tube of each clip, with each of four fills"
+    cheaper = evaluate([Centre(WORDS)], model, source, fills=("mean", "blur", "freeze"))
+    assert cheaper.provenance["judging_clips"] == 3 * 3
+    assert cheaper.methods["centre"].figure("fills.zero.positive_drop").mean is None
+
+
+def test_all_negatives_are_the_papers_curve():
+    model, source = Adder(), Squares(6)
+    found = evaluate([Knowing(), Centre(WORDS)], model, source, negatives="all", k=2, clips=True)
+    assert found.provenance["settings"]["negatives"] == 3
+    for method in found.methods.values():
+        for path in ("curve.top1", "fills.zero.curve.top1", "fills.zero.curve.top3"):
+            assert len(method.curves[path]) == 3
+        last = method.curves["fills.zero.curve.top1"][-1]
+        assert last == method.figure("fills.zero.negative_class_accuracy.top1")
+        assert len(method.ranks) == 2
+        assert method.ranks[0]["fills.zero.positive_drop"] == method.figure("fills.zero.positive_drop")
+    for record, shown in zip(found.methods["knowing"].clips, source.batch("test", range(6)).clips, strict=True):
+        probable = model.eval()(shown[None]).softmax(1)[0]
+        order = [source.classes[c] for c in probable.argsort(descending=True)]
+        assert [record["positive"], *(q["negative"] for q in record["questions"])] == order, "most probable first"
 
 
 def test_what_must_hold_does(found):
@@ -120,6 +151,7 @@ def test_clips_without_boxes():
         "top3": None,
         "top5": None,
         "tied": {"top1": None, "top3": None},
+        "printed": {"top1": None, "top3": None, "top5": None},
     }
     assert results["true_box_iou"] is None
     assert results["actor_iou"] is None
@@ -179,5 +211,7 @@ def test_wrong_arguments():
         evaluate([centre], model, source, fills=())
     with pytest.raises(ArgumentError, match="`negatives` must be an integer from 1 to 3, got 4"):
         evaluate([centre], model, source, negatives=4)
+    with pytest.raises(ArgumentError, match="`negatives` must be all, or an integer from 1 to 3, got 'some'"):
+        evaluate([centre], model, source, negatives="some")
     with pytest.raises(ArgumentError, match="`count` must be a number"):
         evaluate([centre], model, Squares())

@@ -44,7 +44,20 @@ def test_the_best_region_makes_the_figures():
     assert results.figure("negative_class_accuracy.top1").mean == 1
     assert [rank["negative_class_accuracy.top1"].mean for rank in results.ranks] == [1, 0.5]
     plain_ranks = results.to_dict()["ranks"]
-    assert set(plain_ranks[0]) == {"negative_class_accuracy", "positive_drop", "concept_accuracy"}
+    assert set(plain_ranks[0]) == {"negative_class_accuracy", "positive_drop", "concept_accuracy", "answered"}
+
+
+def test_the_papers_fill_has_curves_and_ranks_of_its_own():
+    zeros = torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]])
+    figures = figures_of([[[0, 1], [0, 1]], [[0, 1], [0, 1]]])
+    figures |= {f"fills.{fill}.negative_class_accuracy.top1": zeros for fill in ("zero", "blur")}
+    results = summarise(figures, frames=4, seed=0)
+    assert [point.mean for point in results.curves["fills.zero.curve.top1"]] == [1, 0.75]
+    assert [point.mean for point in results.curves["curve.top1"]] == [0, 0]
+    assert "fills.blur.curve.top1" not in results.curves
+    assert [rank["fills.zero.negative_class_accuracy.top1"].mean for rank in results.ranks] == [0.75, 0.25]
+    assert "fills.blur.negative_class_accuracy.top1" not in results.ranks[0]
+    assert MethodResults.from_dict(results.to_dict()) == results
 
 
 def test_lengths_are_counted():

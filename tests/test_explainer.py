@@ -111,11 +111,14 @@ def test_the_answer_does_not_depend_on_the_batch(objective):
 
 
 @torch.no_grad()
-def test_the_papers_ranking_equals_brute_force():
-    explainer = tiny_explainer("paper")
+@pytest.mark.parametrize("shapes", ["multiple", "single"])
+def test_the_papers_ranking_equals_brute_force(shapes):
+    explainer = tiny_explainer("paper", shapes=shapes)
     question = ask(explainer)
     regions = explainer(question, 3)
-    volumes = explainer.scores.class_volumes(question.features.maps, torch.arange(4).expand(3, 4))
+    maps = explainer.scores.normalise(question.features.maps)
+    assert len(maps) == (1 if shapes == "single" else 2)
+    volumes = explainer.scores.class_volumes(maps, torch.arange(4).expand(3, 4))
     for b in range(3):
         for n, negative in enumerate(question.negative[b].tolist()):
             paths = [max_subpath(volumes[b, question.positive[b], s] - volumes[b, negative, s]) for s in range(4)]
@@ -124,6 +127,35 @@ def test_the_papers_ranking_equals_brute_force():
             for r, s in enumerate(order):
                 torch.testing.assert_close(regions.scores[b, n, r], paths[s].value)
                 assert torch.equal(regions.boxes[b, n, r], explainer.scores.forms.boxes(paths[s].cells))
+
+
+@torch.no_grad()
+def test_the_single_shape_scores_the_cells_of_the_last_map_by_themselves():
+    """Section 3.2: m_cs of a cell is a linear function of its features alone, and a tube's box is that cell."""
+    explainer = tiny_explainer("paper", shapes="single")
+    question = ask(explainer)
+    last = question.features.maps[-1]
+    w_c, w_s = (
+        weights[0][:, :, 1, 1] for weights in (explainer.scores.class_weights, explainer.scores.attribute_weights)
+    )
+    by_hand = torch.einsum("cd,sd,bdtyx->bcstyx", w_c, 1 + w_s, last)
+    found = explainer.scores.class_volumes(
+        explainer.scores.normalise(question.features.maps), torch.arange(4).expand(3, 4)
+    )
+    torch.testing.assert_close(found[:, :, :, 0], by_hand)
+    height, width = (side / cells for side, cells in zip((16, 16), last.shape[-2:], strict=True))
+    boxes = explainer(question, 1).boxes
+    there = boxes[boxes.sum(-1) > 0]
+    assert len(there)
+    assert (there[:, 2] - there[:, 0] == width).all()
+    assert (there[:, 3] - there[:, 1] == height).all()
+    for objective in ("ours", "two-sided"):
+        assert tiny_explainer(objective, shapes="single")(question, 2).boxes.shape == (
+            *question.negative.shape,
+            2,
+            2,
+            4,
+        )
 
 
 @torch.no_grad()

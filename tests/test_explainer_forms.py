@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from whytube.explainer.scores import SHAPES, TAPS, Forms, shape_parts, shape_windows
+from whytube.explainer.scores import SHAPE_SETS, SHAPES, TAPS, Forms, shape_parts, shape_windows
+from whytube.subpath import max_subpath
 
 FORMS = Forms(grids=((2, 4, 6), (2, 2, 3)), size=(32, 48), frames=2)
 
@@ -95,3 +96,38 @@ def test_grids_need_not_divide_each_other():
         for j in range(5):
             _, row, col = forms.scale_cells(torch.tensor([4, i, j]))
             assert common[0, i, j] == 3 * row + col
+
+
+def test_the_single_shape_is_one_cell():
+    forms = Forms(grids=((2, 4, 6),), size=(32, 48), frames=2, shapes=SHAPE_SETS["single"])
+    assert (forms.count, forms.shape_set, FORMS.shape_set) == (1, "single", "multiple")
+    assert box(forms, 0, 1, 2) == [16, 8, 24, 16], "the cell itself, 8 x 8 pixels"
+    assert box(forms, 0, 3, 5) == [40, 24, 48, 32]
+    window = torch.zeros(1, 9)
+    window[0, TAPS.index((0, 0))] = 1
+    assert torch.equal(shape_windows(forms.shapes), window), "of the window its centre alone"
+    assert shape_parts(forms.shapes).tolist() == [[1, 0, 0, 0]]
+
+
+def coarse_steps(columns):
+    """Sum and columns of the best path, where a coarse map of 2 x 8 scores one column a step and no other."""
+    steps = len(columns)
+    forms = Forms(grids=((steps, 4, 16), (steps, 2, 8)), size=(32, 128), frames=steps)
+    coarse = torch.full((steps, 2, 8), -10.0)
+    for step, column in enumerate(columns):
+        coarse[step, 0, column] = 1.0
+    volumes = torch.full((forms.count, steps, 4, 16), -10.0)
+    volumes[4] = forms.to_common(coarse, 1)
+    found = max_subpath(volumes)
+    _, _, column = forms.scale_cells(found.cells)
+    return float(found.value), column[found.cells[:, 0] >= 0].tolist()
+
+
+def test_a_tube_moves_one_cell_of_the_fine_grid_a_step_whatever_its_scale():
+    """As k = 1 of section 3.5: a coarse tube crosses a cell of its own in two steps, as far in pixels as a fine one."""
+    slow, fast = [1, 1, 2, 2, 3, 3], [1, 2, 3, 4, 5, 6]
+    assert coarse_steps(slow) == (6.0, slow), "one coarse cell every second step can be followed"
+    value, columns = coarse_steps(fast)
+    assert (value, len(columns)) == (2.0, 2), "one coarse cell every step cannot: from edge to edge once, no further"
+    still = [3] * 6
+    assert coarse_steps(still) == (6.0, still)

@@ -39,6 +39,26 @@ def test_a_loaded_explainer_answers_the_same(explainer, path):
     assert torch.equal(first.scores, second.scores)
 
 
+def test_the_single_shape_is_kept(tmp_path):
+    made = tiny_explainer("paper", shapes="single")
+    path = save_explainer(tmp_path / "single.safetensors", made, provenance={})
+    assert read_header(path, kind="explainer")["shapes"] == "single"
+    loaded = load_explainer(path, made.classifier)
+    assert loaded.scores.forms == made.scores.forms
+    question = ask(made.classifier, Tints().batch("test", range(2)).clips)
+    assert torch.equal(loaded(question, 2).boxes, made(question, 2).boxes)
+
+
+def test_a_file_from_before_shapes_were_kept_has_several(explainer, path):
+    tensors, header = load_tensors(path, kind="explainer")
+    assert header.pop("shapes") == "multiple"
+    save_tensors(path, tensors, header, kind="explainer")
+    assert load_explainer(path, explainer.classifier).scores.forms.count == 8
+    save_tensors(path, tensors, header | {"shapes": "round"}, kind="explainer")
+    with pytest.raises(ModelError, match="`shapes` must be one of"):
+        load_explainer(path, explainer.classifier)
+
+
 def test_the_header_tells_how_it_came_about(path):
     header = read_header(path, kind="explainer")
     assert header["provenance"] == {"data": "tints"}

@@ -12,7 +12,7 @@ from queue import Queue
 import pytest
 
 from explanation_examples import FRAMES, clip, explanation, reason
-from toy_squares import WORDS, Adder, Squares, WithoutBoxes
+from toy_squares import WORDS, Adder, Knowing, Squares, WithoutBoxes
 from whytube.errors import ExplanationError
 from whytube.evaluation import evaluate
 from whytube.evaluation.methods import Centre, TrueBox
@@ -260,11 +260,39 @@ def test_the_table_says_what_the_evaluation_measured(tmp_path, evaluated):
     page = report(tmp_path, results=evaluated)
     hints = [attributes["title"] for tag, attributes in page.tags if tag == "abbr"]
     assert "the word is among the three annotated attributes that the tube overlaps most" in hints
-    assert len(hints) == 9
-    assert page.count("polyline") == 4
+    assert len(hints) == 9 + 3 + 3
+    assert "B rises most; filled with zeros, which the search has seen" in hints
+    assert page.count("polyline") == 2 * 4, "top 1 and top 3, and both with zeros alone"
+    assert "Negative class accuracy, top 3, zero, as in the paper" in page.text
     means = [evaluated.methods["true-box"].figure(f"concept_accuracy.top{top}").mean for top in (1, 3, 5)]
     for mean in means:
         assert f"{mean:.2f}" in page.text
+
+
+def test_each_of_several_pairs_has_a_row(tmp_path, evaluated):
+    assert "Each pair alone" not in report(tmp_path, results=evaluated).text, "there is one"
+    found = evaluate([Centre(WORDS), Knowing()], Adder(), Squares(6), k=2)
+    page = report(tmp_path, results=found)
+    assert page.count("table") == 2
+    rows = page.text.partition("Each pair alone")[2].partition("Lengths")[0]
+    assert rows.count("centre") == rows.count("knowing") == 2
+    second = found.methods["knowing"].ranks[1]["fills.zero.negative_class_accuracy.top3"].mean
+    assert f"{second:.2f}" in rows
+
+
+def test_results_of_earlier_versions_have_dashes_for_zeros(tmp_path, evaluated):
+    old = {
+        name: replace(
+            method,
+            figures={path: figure for path, figure in method.figures.items() if not path.startswith("fills.zero")},
+            curves={path: curve for path, curve in method.curves.items() if not path.startswith("fills.zero")},
+        )
+        for name, method in evaluated.methods.items()
+    }
+    page = report(tmp_path, results=replace(evaluated, methods=old))
+    assert "zero, as in the paper: p(A) falls" in page.text
+    assert sum(attributes.get("class") == "absent" for _, attributes in page.tags) == 2 * 3
+    assert page.count("polyline") == 4
 
 
 def test_without_boxes_the_table_has_no_concepts_and_no_true_box(tmp_path):

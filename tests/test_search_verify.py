@@ -2,7 +2,9 @@
 
 import torch
 
-from toy_squares import Adder, ask, ask_next
+from toy_squares import Adder, Squares, ask, ask_next
+from whytube.classifiers.base import Features
+from whytube.search import verify as questions
 from whytube.search.masked import masked_logits
 from whytube.search.score import value
 from whytube.search.verify import SELECTING_FILLS, best_regions, top_regions
@@ -16,6 +18,22 @@ def candidates(question, *boxes):
     count, negatives = question.negative.shape
     tubes = torch.tensor(boxes, dtype=torch.float32)[:, None].expand(-1, 4, 4)
     return tubes.expand(count, negatives, *tubes.shape)
+
+
+class Sure(Adder):
+    """Says the same probabilities of any clip, in no order."""
+
+    def features(self, clips):
+        said = super().features(clips)
+        return Features(torch.tensor([0.1, 0.5, 0.05, 0.35]).log().expand(len(clips), 4), said.maps)
+
+
+def test_questions_are_about_the_most_probable_negatives():
+    clips = Squares().batch("test", range(2)).clips
+    for negatives, expected in ((1, [3]), (2, [3, 0]), (3, [3, 0, 2])):
+        question = questions.ask(Sure(), clips, negatives=negatives)
+        assert question.positive.tolist() == [1, 1]
+        assert question.negative.tolist() == [expected] * 2, "B nearest to A first"
 
 
 def test_the_best_tube_of_each_candidate_is_ranked_by_its_value():

@@ -11,6 +11,7 @@ from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES
+from whytube.explainer.scores import build_scores
 from whytube.models import load_explainer
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
@@ -48,6 +49,23 @@ def test_the_loss_falls(trained, objective):
     assert explainer.attribute_names == Tints.attribute_names
     assert torch.equal(explainer.table, Tints.table)
     assert not explainer.scores.training
+
+
+def test_the_single_shape_is_trained_and_goes_on_with_itself_alone(trained, tmp_path):
+    few = replace(QUICK, clips=48)
+    kept = {"objective": "two-sided", "shapes": "single", "out_dir": tmp_path}
+    explainer, _ = fit_explainer(trained, Tints(), few, **kept)
+    assert explainer.scores.forms.shape_set == "single"
+    assert len(explainer.scores.channels) == 1
+    fresh = build_scores(trained, len(Tints.attribute_names), shapes="single", seed=few.seed)
+    moved = (explainer.scores.class_weights[0] - fresh.class_weights[0]).abs().amax((0, 1)).flatten()
+    assert moved[4] > 0, "the centre of the window is trained"
+    loaded = load_explainer(tmp_path / "explainer.safetensors", trained)
+    assert torch.equal(loaded.scores.class_weights[0], explainer.scores.class_weights[0])
+    with pytest.raises(ModelError, match="its shapes is"):
+        fit_explainer(trained, Tints(), few, **kept | {"shapes": "multiple"}, resume=True)
+    with pytest.raises(ArgumentError, match="`shapes` must be one of"):
+        fit_explainer(trained, Tints(), few, shapes="round")
 
 
 def test_two_sided_learns_from_clips_where_the_paper_cannot(trained):

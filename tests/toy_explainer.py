@@ -43,10 +43,10 @@ def tiny_classifier(classes=Tints.classes, *, frames=2, size=(16, 16), seed=0):
     return model.eval()
 
 
-def tiny_explainer(objective="ours", *, table=None, words=None, classifier=None, seed=0):
+def tiny_explainer(objective="ours", *, table=None, words=None, classifier=None, shapes="multiple", seed=0):
     """Untrained scores for a random network; by default three classes and four words."""
     classifier = classifier or tiny_classifier()
     table = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 0]]).bool() if table is None else table
     words = words or tuple(f"word {s}" for s in range(table.shape[1]))
-    scores = build_scores(classifier, len(words), seed=seed)
+    scores = build_scores(classifier, len(words), shapes=shapes, seed=seed)
     return Explainer(classifier, scores.eval(), words, table, objective)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
+from whytube.evaluation.results import Figure
 from whytube.evaluation.suite import evaluate
 from whytube.explaining import explain
 from whytube.files import make_folder
@@ -20,10 +21,12 @@ from whytube.given import model_hash
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
 from whytube.training import EXPLAINER_RECIPES, RECIPES, evaluate_classifier, fit_classifier, fit_explainer
+from whytube.tubes import PAPERS_FILL
 from whytube.versions import provenance
 from whytube.video import write_video
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import torch
@@ -39,9 +42,11 @@ PRESET = "c3d-resnet-small"
 FOLDERS = {"clips": "mp4", "explanations": "json", "overlays": "mp4"}
 MADE = ("report.html", "results.json", *(f"{f}/{i:02d}.{end}" for f, end in FOLDERS.items() for i in range(SHOWN)))
 """What a demo writes to its folder, beside the model that it may train."""
+ZERO = "zero, as in the paper"
 COLUMNS = (
     ("B gains: 1st", "negative_class_accuracy.top1"),
     ("top 3", "negative_class_accuracy.top3"),
+    (ZERO, f"fills.{PAPERS_FILL}.negative_class_accuracy.top3"),
     ("A falls", "positive_drop"),
     ("word: 1st", "concept_accuracy.top1"),
     ("top 3", "concept_accuracy.top3"),
@@ -50,6 +55,16 @@ COLUMNS = (
     ("runs", "masked_clips"),
 )
 """Heads of the printed table, and the figures under them; runs are those of the classifier per question."""
+PAPERS = (
+    ("B gains: 1st", f"fills.{PAPERS_FILL}.negative_class_accuracy.top1"),
+    ("top 3", f"fills.{PAPERS_FILL}.negative_class_accuracy.top3"),
+    ("A falls", f"fills.{PAPERS_FILL}.positive_drop"),
+    ("word: 1st", "concept_accuracy.printed.top1"),
+    ("top 3", "concept_accuracy.printed.top3"),
+    ("top 5", "concept_accuracy.printed.top5"),
+    ("answered", "answered"),
+)
+"""The same of the paper's protocol, which has each pair of word and tube alone."""
 
 
 def run_demo(out: Path, *, train: bool, count: int, seed: int, device: torch.device, console: Console) -> Results:
@@ -134,16 +149,50 @@ def _explain_one(world: World, explainer: Model, index: int, out: Path, console:
 def print_results(results: Results, console: Console) -> None:
     """Print a table: negative class accuracy, how often p(A) falls, concept accuracy, and how large the tubes are.
 
-    Columns in which no method has a figure are left out; what must be known beside the figures stands below.
+    Columns in which no method has a figure are left out, but for the paper's fill. A second table is to the letter of
+    the paper. What must be known beside the figures stands below.
     """
-    found = {name: [method.figure(path).mean for _, path in COLUMNS] for name, method in results.methods.items()}
-    shown = [place for place in range(len(COLUMNS)) if any(means[place] is not None for means in found.values())]
-    table = Table("method", *(COLUMNS[place][0] for place in shown), box=None)
-    for name, means in found.items():
-        cells = (means[place] for place in shown)
-        table.add_row(name, *("-" if mean is None else f"{mean:.2f}" for mean in cells))
-    table.columns[0].no_wrap, table.columns[0].overflow = True, "ignore"
-    console.print(table)
+    found = {name: _cells(method.figures, COLUMNS) for name, method in results.methods.items()}
+    shown = [
+        place
+        for place, (head, _) in enumerate(COLUMNS)
+        if head == ZERO or any(cells[place] != "-" for cells in found.values())
+    ]
+    rows = [(name, *(cells[place] for place in shown)) for name, cells in found.items()]
+    _print_table(("method", *(COLUMNS[place][0] for place in shown)), rows, console)
+    _print_pairs(results, console)
     console.print(f"classifier: {results.classifier.accuracy.mean:.1%} right", highlight=False)
     for note in results.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_pairs(results: Results, console: Console) -> None:
+    """Print the paper's protocol: pair i = 1 ... k alone, filled with zeros, concept accuracy as printed there.
+
+    Nothing for results of earlier versions, which did not measure that.
+    """
+    rows = [
+        (name, str(i), *_cells(pair, PAPERS))
+        for name, method in results.methods.items()
+        for i, pair in enumerate(method.ranks, 1)
+    ]
+    if any(row[2] != "-" for row in rows):
+        text = (
+            "As in the paper: each pair i alone, filled with zeros (which the search has seen), word as printed there."
+        )
+        console.print(text, highlight=False, soft_wrap=True)
+        _print_table(("method", "i", *(head for head, _ in PAPERS)), rows, console)
+
+
+def _cells(figures: Mapping[str, Figure], columns: Sequence[tuple[str, str]]) -> list[str]:
+    """Write figures; a dash where there is none."""
+    means = [figures.get(path, Figure()).mean for _, path in columns]
+    return ["-" if mean is None else f"{mean:.2f}" for mean in means]
+
+
+def _print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], console: Console) -> None:
+    table = Table(*heads, box=None)
+    for row in rows:
+        table.add_row(*row)
+    table.columns[0].no_wrap, table.columns[0].overflow = True, "ignore"
+    console.print(table)

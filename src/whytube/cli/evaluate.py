@@ -41,7 +41,12 @@ def evaluate(
     split: Annotated[str, typer.Option(help="Clips to judge on: test; val while you develop.")] = "test",
     count: Annotated[int, typer.Option(help="Clips of the split; 0 for all of them.")] = 96,
     negatives: Annotated[
-        int | None, typer.Option(help="Most probable negative classes to ask about; by default 3, or all there are.")
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Most probable negative classes to ask about, or all: every class but A, as in Fig. 5 of the paper. "
+            "By default 3.",
+        ),
     ] = None,
     other: Annotated[
         list[str] | None,
@@ -85,10 +90,16 @@ def evaluate(
     fills: Annotated[
         str,
         typer.Option(
-            help="What regions are masked with: mean, blur, freeze; zero and noise, which tubes are chosen with."
+            help="What regions are masked with: mean, blur, freeze; zero and noise, which tubes are chosen with. "
+            "zero is the paper's, and stands in a column of its own."
         ),
-    ] = "mean,blur,freeze",
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="Regions that every method gives.")] = 1,
+    ] = "mean,blur,freeze,zero",
+    k: Annotated[
+        int,
+        typer.Option(
+            "-k", "--k", metavar="N", help="Pairs of word and region that every method gives; each is evaluated alone."
+        ),
+    ] = 1,
     area: Annotated[
         float, typer.Option(help="Largest share of the clip that a tube may cover; larger ones are shrunk. 1 for any.")
     ] = 0.1,
@@ -160,9 +171,11 @@ def evaluate(
         methods.append(load_method(text, classifier, attribute_names=names, table=table, seed=seed))
     wanted_peers = [name for name in peers.split(",") if name]
     methods += make_methods(wanted_peers, classifier, source, like=own, seed=seed, tubes=tubes, area=area)
+    asked = _asked(negatives, len(classifier.classes))
     wanted = clips_to_take(source, split, count or None)
     batch_size = _evaluated_at_a_time(classifier, where)
-    told = f"{wanted} clips of {data}, {len(methods)} methods, regions masked with {fills}"
+    of_each = f"{asked} negative{'' if asked == 1 else 's'} of each"
+    told = f"{wanted} clips of {data}, {of_each}, {len(methods)} methods, regions masked with {fills}"
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
@@ -173,7 +186,7 @@ def evaluate(
             source,
             split=split,
             count=count or None,
-            negatives=min(3, len(classifier.classes) - 1) if negatives is None else negatives,
+            negatives=asked,
             fills=fills.split(","),
             k=k,
             area=area,
@@ -203,6 +216,15 @@ def evaluate(
         print_json(results.to_dict())
     else:
         print_results(results, console)
+
+
+def _asked(negatives: str | None, classes: int) -> int:
+    """Return how many negatives are asked about: a number, "all", or 3 where nothing was said."""
+    from whytube.evaluation.suite import check_negatives
+
+    if negatives is None:
+        return min(3, classes - 1)
+    return check_negatives(int(negatives) if negatives.removeprefix("-").isdecimal() else negatives, classes)
 
 
 def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> int:

@@ -31,7 +31,7 @@ from whytube.cli.options import (
 from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import torch
 
@@ -73,6 +73,10 @@ def train_classifier(
     ] = False,
     half: Annotated[bool, typer.Option("--half", help="Store filters as float16, at half the size.")] = False,
     test: Annotated[int, typer.Option(help="Clips of the test split to judge it on; 0 for all.")] = 480,
+    val: Annotated[
+        int,
+        typer.Option(metavar="N", help="Clips of the val split to judge it on too, to choose by; none unless said."),
+    ] = 0,
     device: Device = "auto",
     seed: Seed = 0,
     resume: Resume = False,
@@ -99,7 +103,8 @@ def train_classifier(
     _check_settings(settings, preset, pretrained, how)
     blank = _network(["any", "other"], preset, pretrained, settings, seed)
     source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
-    judged = clips_to_take(source, "test", test or None)
+    judged = {"test": clips_to_take(source, "test", test or None)}
+    judged |= {"val": clips_to_take(source, "val", val)} if val else {}
     model = _network(source.classes, preset, pretrained, settings, seed)
     origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
     origin |= {"pretrained": last_part(pretrained), "config": last_part(config)}
@@ -125,7 +130,7 @@ def train_classifier(
     metrics = _save_and_judge(save, source, judged, where, how.batch_size, seconds=history.records[-1].seconds)
     result = {"classifier": metrics, "history": history.to_dict(), "provenance": origin}
     write_json(result, report)
-    said = f"{path}: {100 * metrics['test accuracy']:.1f} % of {judged} test clips right"
+    said = f"{path}: {100 * metrics['test accuracy']:.1f} % of {judged['test']} test clips right"
     print_result(said, result, as_json=as_json)
 
 
@@ -138,6 +143,13 @@ def train_explainer(
     ] = None,
     data: Data = "world",
     objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
+    shapes: Annotated[
+        str,
+        typer.Option(
+            help="Forms of a tube's boxes: multiple, those of the paper's section 3.6, or single, one cell of the last "
+            "map, as in its section 3.2."
+        ),
+    ] = "multiple",
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
@@ -178,7 +190,12 @@ def train_explainer(
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
     model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
-    origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe, "objective": objective}
+    origin = provenance(where, seed=seed) | {
+        "data": Path(data).name,
+        "recipe": recipe,
+        "objective": objective,
+        "shapes": shapes,
+    }
     origin["config"] = last_part(config)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
@@ -190,6 +207,7 @@ def train_explainer(
             source,
             how,
             objective=objective,
+            shapes=shapes,
             device=where,
             out_dir=out,
             resume=resume,
@@ -258,20 +276,28 @@ def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwri
 
 
 def _save_and_judge(
-    save: Callable[..., Path], source: Source, count: int, device: torch.device, batch_size: int, *, seconds: float
+    save: Callable[..., Path],
+    source: Source,
+    counts: Mapping[str, int],
+    device: torch.device,
+    batch_size: int,
+    *,
+    seconds: float,
 ) -> dict[str, Any]:
     """Save a classifier, judge what its file holds, which may be rounded, and write that into the file.
 
-    batch_size: that of the training, so that judging needs no more memory.
+    counts: clips of each split to judge it on. batch_size: that of the training, so that judging needs no more memory.
     """
     from whytube.models import load_classifier
     from whytube.training.classifier import evaluate_classifier
 
     saved = load_classifier(save(metrics={"seconds": seconds})).to(device)
-    accuracy = evaluate_classifier(saved, source, "test", count, batch_size=batch_size).accuracy
-    metrics = {"test accuracy": accuracy, "test clips": count, "seconds": seconds}
-    save(metrics=metrics)
-    return metrics
+    metrics: dict[str, Any] = {}
+    for split, count in counts.items():
+        accuracy = evaluate_classifier(saved, source, split, count, batch_size=batch_size).accuracy
+        metrics |= {f"{split} accuracy": accuracy, f"{split} clips": count}
+    save(metrics=metrics | {"seconds": seconds})
+    return metrics | {"seconds": seconds}
 
 
 def _check_settings(settings: Iterable[str], preset: str, pretrained: str | None, recipe: Recipe) -> None:

@@ -2,7 +2,8 @@
 
 Figures are named by their path in the results ("negative_class_accuracy.top1") and are (B, N, k) over cases, NaN where
 not defined. Those of the masked clips are measured with every fill. The headline is the mean over the fills that no
-tube was chosen with: a fill that a method has tried flatters it, and a flat square is itself evidence.
+tube was chosen with: a fill that a method has tried flatters it, and a flat square is itself evidence. The paper masks
+with zeros alone: its column is the fill "zero", beside the headline.
 """
 
 from __future__ import annotations
@@ -161,6 +162,9 @@ def _attributes(regions: Regions, question: Question, truth: Truth) -> dict[str,
     exists = box_areas(boxes).sum(-1) > 0
     silent = exists & (ids < 0)  # a word that was not said is neither right nor wrong
     figures = {name: torch.where(silent, torch.nan, values) for name, values in figures.items()}
+    for top in CONCEPT_TOPS:  # in the paper every answer has a word
+        printed = metrics.printed_hits(boxes, truth.boxes, truth.known, ids, top=top)
+        figures[f"concept_accuracy.printed.top{top}"] = printed
     figures["true_box_iou"] = metrics.true_box_iou(iou, truth.known, apart)
     figures["pointing"] = metrics.pointing(boxes, truth.boxes, truth.known, apart)
     right = (question.positive == truth.labels)[:, None, None]

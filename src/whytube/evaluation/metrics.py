@@ -106,6 +106,21 @@ def tied_hits(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor, *, top:
     return _defined(((ids >= 0) & annotated & (own[..., 0] > 0) & (better < top)).double(), known.any(1))
 
 
+def printed_hits(
+    regions: torch.Tensor, boxes: torch.Tensor, known: torch.Tensor, ids: torch.Tensor, *, top: int
+) -> torch.Tensor:
+    """Concept accuracy as the paper prints it: whether the word is among the `top` attributes of the largest IoU.
+
+    Unlike in `concept_hits` all frames count, also those in which nobody drew a box, and a box that the region does
+    not touch is one of the boxes: where fewer than `top` are touched, it is a hit. Ties are broken at random; the paper
+    does not say how. regions: (B, N, k, T, 4). boxes: (B, S, T, 4). known: (B, S). ids: (B, N, k); -1 is a miss.
+    Returns (B, N, k), 0 for no region, NaN for a clip without boxes.
+    """
+    iou = region_iou(regions.to(boxes.dtype)[:, :, :, None], boxes[:, None, None])
+    hits = expected_top(iou, ids, top=top, among=known[:, None, None])
+    return _defined(hits * (box_areas(regions).sum(-1) > 0), known.any(1))
+
+
 def right_box(iou: torch.Tensor, known: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Whether no box overlaps the region more than its word's does: (B, N, k), empties as in `concept_hits`.
 

@@ -97,7 +97,8 @@ class MethodResults:
 
     Attributes:
         figures: of the best region, by path.
-        curves: by path, "curve.top1" and so on; entry n-1 is the accuracy over the n most probable negatives.
+        curves: by path, "curve.top1" and so on; entry n-1 is the accuracy over the n most probable negatives. With the
+            paper's fill alone "fills.zero.curve.top1".
         ranks: the headline figures of each of the k regions alone, by path.
         tube_lengths: entry n counts the best regions that span n frames, n = 0 ... T.
         clips: one record per clip, see `clip_records`; None where they were not kept.

@@ -62,7 +62,8 @@ class State:
 
     Attributes:
         tallies: by method.
-        clips: by batch, (B, 2) float64: whether the classifier is right, and whether boxes of attributes are known.
+        clips: by batch, (B, 3) float64: whether the classifier is right, whether boxes of attributes are known, and
+            the clip's share of the runs that judging took.
         done: how many clips.
         same: what must be equal to go on, as JSON gives it back.
         path: where it is kept; None for nowhere.
@@ -75,9 +76,18 @@ class State:
     done: int = 0
     saved: float | None = None
 
-    def add(self, right: torch.Tensor, known: torch.Tensor) -> None:
-        """End a batch, whose figures are in the tallies: what holds of its clips, two times (B,) bool."""
-        self.clips.append(torch.stack([right, known], dim=1).double().cpu())
+    @property
+    def judging_clips(self) -> int:
+        """How many clips the classifier was run on to judge the answers."""
+        return round(sum(float(batch[:, 2].sum()) for batch in self.clips))
+
+    def add(self, right: torch.Tensor, known: torch.Tensor, judging: float) -> None:
+        """End a batch, whose figures are in the tallies: what holds of its clips, two times (B,) bool.
+
+        judging: clips that the classifier was run on to judge the batch.
+        """
+        share = torch.full_like(right, judging / len(right), dtype=torch.float64)
+        self.clips.append(torch.stack([right.double(), known.double(), share], dim=1).cpu())
         self.done += len(right)
         self.save()
 
@@ -121,7 +131,7 @@ class State:
             place, _, path = name.partition(".")
             parts[int(place)][path] = values
         shape = (done, self.same["negatives"], self.same["k"])
-        wrong = any(values.shape != shape for values in figures.values()) or clips.shape != (done, 2)
+        wrong = any(values.shape != shape for values in figures.values()) or clips.shape != (done, 3)
         if wrong or not 1 <= done <= self.same["clips"]:
             raise ValueError("not as many figures as clips")
         if len({frozenset(part) for part in parts}) != 1 or "answered" not in parts[0]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 
@@ -23,7 +23,7 @@ from whytube.evaluation.runs import counted
 from whytube.evaluation.state import State, Tally, method_fingerprint
 from whytube.evaluation.summary import means_with_intervals, summarise
 from whytube.search.verify import SELECTING_FILLS, ask
-from whytube.tubes import FILLS
+from whytube.tubes import FILLS, PAPERS_FILL
 from whytube.versions import provenance, versions
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from whytube.data.source import ClipBatch, Source
     from whytube.search.verify import Method, Question, Regions
 
-JUDGING_FILLS = ("mean", "blur", "freeze")
-"""What regions are masked with. The paper's is "zero"; add it to compare to the letter."""
+JUDGING_FILLS = ("mean", "blur", "freeze", PAPERS_FILL)
+"""What regions are masked with: three that the search has not seen, whose mean is the headline, and the paper's."""
 
 
 def evaluate(
@@ -45,7 +45,7 @@ def evaluate(
     *,
     split: str = "test",
     count: int | None = None,
-    negatives: int = 3,
+    negatives: int | Literal["all"] = 3,
     k: int = 1,
     fills: Sequence[str] = JUDGING_FILLS,
     area: float | None = None,
@@ -63,8 +63,11 @@ def evaluate(
 
     Each clip is asked about with the predicted class as the positive and the `negatives` most probable others; every
     method gives k regions, each is masked with every fill and the classifier run again. Numbers about masked clips are
-    means over the fills that no tube was chosen with (SELECTING_FILLS), and stand under `fills` for each alone. What
-    a method's answers cost is counted: `masked_clips`, runs of the classifier per question.
+    means over the fills that no tube was chosen with (SELECTING_FILLS), and stand under `fills` for each alone, among
+    them the paper's, "zero". What a method's answers cost is counted: `masked_clips`, runs of the classifier per
+    question; what judging them cost is `judging_clips` of the provenance, runs in all.
+
+    negatives: "all" for every class but the positive one, whose curve is the paper's Fig. 5.
 
     A method that answers nothing at all has no figures and is left out of the results: `true-box` and `detector-box`
     where the data have no boxes.
@@ -79,7 +82,7 @@ def evaluate(
     done and their number, after every batch.
     """
     _check(methods, classifier, source, fills)
-    check_int(negatives, "negatives", 1, len(classifier.classes) - 1)
+    negatives = check_negatives(negatives, len(classifier.classes))
     check_int(k, "k", 1)
     check_int(batch_size, "batch_size", 1)
     _check_options(classifier, area, judge_with)
@@ -103,11 +106,12 @@ def evaluate(
                 indices = range(start, min(start + batch_size, total))
                 batch = source.batch(split, indices, device)
                 question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
-                for method, regions, after, figures in _judged(asked, question, truth):
+                judging, judged = _judged(asked, question, truth)
+                for method, regions, after, figures in judged:
                     shown = after[unseen(fills)]
                     records = clip_records(indices, source, question, regions, truth, figures, shown) if clips else []
                     found.tallies[method.name].add(figures, records)
-                found.add(question.positive == truth.labels, truth.known.any(1))
+                found.add(question.positive == truth.labels, truth.known.any(1), judging)
                 if progress is not None:
                     progress(found.done, total)
     except BaseException:
@@ -117,6 +121,7 @@ def evaluate(
     origin = provenance(torch.device(device), seed=seed) | {"settings": settings} | ({"notes": notes} if notes else {})
     reader = getattr(source, "reader", None)
     origin |= {} if reader is None else {"reader": reader}
+    origin["judging_clips"] = found.judging_clips
     return summed_up(found, classifier, origin, seed=seed, clips=clips)
 
 
@@ -133,16 +138,34 @@ class _Protocol:
     other: VideoClassifier | None
 
 
-def _judged(
-    asked: _Protocol, question: Question, truth: Truth
-) -> Iterator[tuple[Method | TruthMethod, Regions, torch.Tensor, dict[str, torch.Tensor]]]:
-    """Yield every method with its answers, log-probabilities of the masked clips (F, B, N, k, C), and all figures."""
+_Judged: TypeAlias = "Iterator[tuple[Method | TruthMethod, Regions, torch.Tensor, dict[str, torch.Tensor]]]"
+"""Every method with its answers, log-probabilities of the masked clips (F, B, N, k, C), and all figures."""
+
+
+def _judged(asked: _Protocol, question: Question, truth: Truth) -> tuple[float, _Judged]:
+    """Ask every method and mask what it answers. Returns how many clips the classifier was run on to judge, and more.
+
+    All methods are judged in one go: controls share the tubes of the methods they control.
+    """
     answers = [_answer(asked, method, question, truth) for method in asked.methods]
-    # All methods in one go: controls share the tubes of the methods they control.
     boxes = torch.cat([regions.boxes for regions, _ in answers], dim=2)
+    with counted(asked.classifier) as runs:
+        masked = masked_log_probabilities(asked.classifier, question, boxes, fills=asked.fills)
+    return runs.clips, _figures(asked, question, truth, answers, masked)
+
+
+def _figures(
+    asked: _Protocol,
+    question: Question,
+    truth: Truth,
+    answers: Sequence[tuple[Regions, dict[str, torch.Tensor]]],
+    after: torch.Tensor,
+) -> _Judged:
+    """Yield the figures of every method; after: (F, B, N, methods * k, C) log-probabilities of the masked clips."""
     again, fills = None if asked.other is None else _again(asked.other, question), asked.fills
-    masked = torch.split(masked_log_probabilities(asked.classifier, question, boxes, fills=fills), asked.k, dim=3)
+    masked = torch.split(after, asked.k, dim=3)
     if asked.other is not None and again is not None:
+        boxes = torch.cat([regions.boxes for regions, _ in answers], dim=2)
         there = torch.split(masked_log_probabilities(asked.other, again, boxes, fills=fills), asked.k, dim=3)
     new = [fills[place] for place in unseen(fills)]
     for place, method in enumerate(asked.methods):
@@ -196,7 +219,7 @@ def _identity(asked: _Protocol, source: Source) -> dict[str, Any]:
 
 def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source, fills: Sequence[str]) -> list[str]:
     likes = {method.name: getattr(getattr(method, "like", None), "name", None) for method in methods}
-    right, known = torch.cat(found.clips).bool().unbind(1)
+    right, known = torch.cat(found.clips)[:, :2].bool().unbind(1)
     notes = notes_on(
         {name: without_words(tally.whole()) for name, tally in found.tallies.items()},
         {name: like for name, like in likes.items() if like is not None},
@@ -238,6 +261,15 @@ def _check(
         raise fail("fills", f"at least one of {', '.join(FILLS)}", "none")
     for fill in fills:
         check_choice(fill, "fills", FILLS)
+
+
+def check_negatives(negatives: int | str, classes: int) -> int:
+    """Return how many negatives are asked about; "all": every class but one."""
+    if negatives == "all":
+        return classes - 1
+    if isinstance(negatives, str):
+        raise fail("negatives", f"all, or an integer from 1 to {classes - 1}", repr(negatives))
+    return check_int(negatives, "negatives", 1, classes - 1)
 
 
 def _check_options(classifier: VideoClassifier, area: float | None, other: VideoClassifier | None) -> None:

@@ -10,12 +10,13 @@ import torch
 
 from whytube.evaluation.curves import under, whole_curves, without_points
 from whytube.evaluation.results import Figure, MethodResults
+from whytube.tubes import PAPERS_FILL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 RESAMPLES, LEVEL = 1000, 0.95
-HEADLINES = ("negative_class_accuracy", "positive_drop", "concept_accuracy")
+HEADLINES = ("negative_class_accuracy", "positive_drop", "concept_accuracy", "answered")
 
 
 def summarise(
@@ -28,15 +29,15 @@ def summarise(
     """Results of one method from its figures (M, N, k) over M clips.
 
     The main figures are those of the best region. The curves are the accuracies averaged over the n most probable
-    negatives, n = 1 ... N (Fig. 5 of the paper). The ranks are the headline of each of the k regions alone, as the
-    paper evaluates them. Insertion and deletion, where they were measured, are curves over the regions shown or masked,
-    and as figures the areas under these.
+    negatives, n = 1 ... N (Fig. 5 of the paper), also with the paper's fill alone. The ranks are the headline of each
+    of the k regions alone, as the paper evaluates them, with its fill too. Insertion and deletion, where they were
+    measured, are curves over the regions shown or masked, and as figures the areas under these.
 
     frames: T of a clip. clips: records to keep.
     """
     along, figures = whole_curves(figures), without_points(figures)
     best = {path: values[:, :, 0] for path, values in figures.items()}
-    headlines = {path: values for path, values in figures.items() if path.split(".")[0] in HEADLINES}
+    headlines = {path: values for path, values in figures.items() if _headline(path).split(".")[0] in HEADLINES}
     lengths = (best["tube_frames"].nan_to_num(0) * frames).round().long().flatten()
     areas = {path: under(values) for path, values in along.items()}
     return MethodResults(
@@ -44,7 +45,7 @@ def summarise(
         {
             path.replace("negative_class_accuracy", "curve"): _curve(values, seed=seed)
             for path, values in best.items()
-            if "negative_class_accuracy." in path and not path.startswith("fills.")
+            if "negative_class_accuracy." in path and not _headline(path).startswith("fills.")
         }
         | {path.replace(".", ".curve."): _points(values, seed=seed) for path, values in along.items()},
         [
@@ -54,6 +55,11 @@ def summarise(
         torch.bincount(lengths.cpu(), minlength=frames + 1).tolist(),
         clips,
     )
+
+
+def _headline(path: str) -> str:
+    """Return what a figure is called in the headline, where it is the same with the paper's fill."""
+    return path.removeprefix(f"fills.{PAPERS_FILL}.")
 
 
 def means_with_intervals(figures: Mapping[str, torch.Tensor], *, seed: int) -> dict[str, Figure]:

@@ -39,7 +39,7 @@ def place_boxes(forms: Forms) -> torch.Tensor:
     """Boxes (P, 4) in pixels of the clip of all places of a step, in the order of (K, H, W)."""
     sizes = (forms.count, *forms.grid[1:])
     cells = torch.cartesian_prod(*(torch.arange(n) for n in sizes))[:, None]  # (P, 1, 3)
-    one_step = Forms(tuple((1, h, w) for _, h, w in forms.grids), forms.size, 1)
+    one_step = Forms(tuple((1, h, w) for _, h, w in forms.grids), forms.size, 1, forms.shapes)
     return one_step.boxes(cells)[:, 0]
 
 

@@ -8,17 +8,19 @@ Scores of tubes are linear in the weights, so training needs no tape through the
 A tube's element takes one of K forms, scales x shapes. A shape is a box of 2 or 3 cells in each direction. Its weight
 on the 3x3 window is the share of each cell that the box covers, normalised to sum 1. The windows of the four shapes are
 combinations of the same four partial sums (centre, sides, ends, corners), so that four shapes cost one convolution.
+The single form of section 3.2 is a box of one cell of the last map: K = 1, and of the window only its centre counts.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
 
+from whytube.checks import check_choice
 from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
@@ -26,32 +28,37 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
 
+Shapes: TypeAlias = "tuple[tuple[int, int], ...]"
 SHAPES = ((2, 2), (2, 3), (3, 2), (3, 3))
 """Height and width in cells."""
+SHAPE_SETS = {"multiple": SHAPES, "single": ((1, 1),)}
+"""Shapes by name: those of section 3.6, on every scale, and that of section 3.2, on the last map alone."""
+PARTS = 4
+"""Partial sums of a window: centre, sides, ends, corners."""
 
 TAPS = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
 """The 3x3 window, row by row."""
 
 
-def shape_windows() -> torch.Tensor:
-    """Overlap weights a_i of every shape with the window's cells: (4, 9), each summing to 1."""
+def shape_windows(shapes: Shapes = SHAPES) -> torch.Tensor:
+    """Overlap weights a_i of n shapes with the window's cells: (n, 9), each summing to 1."""
     rows = []
-    for height, width in SHAPES:
+    for height, width in shapes:
         window = [_overlap(dy, height) * _overlap(dx, width) for dy, dx in TAPS]
         rows.append([weight / sum(window) for weight in window])
     return torch.tensor(rows)
 
 
-def shape_parts() -> torch.Tensor:
-    """Weights of the partial sums (centre, sides, ends, corners) in every shape: (4, 4)."""
-    windows = shape_windows()
+def shape_parts(shapes: Shapes = SHAPES) -> torch.Tensor:
+    """Weights of the partial sums (centre, sides, ends, corners) in n shapes: (n, 4)."""
+    windows = shape_windows(shapes)
     one_of_each = [TAPS.index(tap) for tap in ((0, 0), (0, 1), (1, 0), (1, 1))]
     return windows[:, one_of_each]
 
 
 def _overlap(offset: int, extent: int) -> float:
     """Share of the cell `offset` away from the centre that a box of `extent` cells covers."""
-    return 1.0 if offset == 0 or extent == 3 else 0.5
+    return 1.0 if offset == 0 else (extent - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -62,16 +69,23 @@ class Forms:
         grids: (T, H, W) of each scale's feature map, finer first; the first is the common grid.
         size: (H, W) of the clip in pixels.
         frames: T of the clip.
+        shapes: height and width of each in cells of its scale, 1 to 3.
     """
 
     grids: tuple[tuple[int, int, int], ...]
     size: tuple[int, int]
     frames: int
+    shapes: Shapes = SHAPES
+
+    @property
+    def shape_set(self) -> str:
+        """Name of the shapes in SHAPE_SETS."""
+        return next(name for name, shapes in SHAPE_SETS.items() if shapes == self.shapes)
 
     @property
     def count(self) -> int:
         """K."""
-        return len(self.grids) * len(SHAPES)
+        return len(self.grids) * len(self.shapes)
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -89,15 +103,15 @@ class Forms:
     def scale_cells(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Scale, row and column on that scale's own map of cells (..., 3) of the common grid."""
         grids = torch.tensor(self.grids, device=cells.device)
-        scale = cells[..., 0].clamp_min(0) // len(SHAPES)
+        scale = cells[..., 0].clamp_min(0) // len(self.shapes)
         place = cells[..., 1:].clamp_min(0) * grids[scale][..., 1:] // grids[0, 1:]
         return scale, place[..., 0], place[..., 1]
 
     def boxes(self, cells: torch.Tensor) -> torch.Tensor:
         """Boxes in pixels of the clip for paths (..., t, 3) on the common grid: (..., T, 4), zeros outside the path."""
         _, row, col = self.scale_cells(cells)
-        shapes = torch.tensor(SHAPES * len(self.grids), dtype=torch.float32, device=cells.device)
-        grids = torch.tensor(self.grids, device=cells.device)[:, 1:].repeat_interleave(len(SHAPES), 0)
+        shapes = torch.tensor(self.shapes * len(self.grids), dtype=torch.float32, device=cells.device)
+        grids = torch.tensor(self.grids, device=cells.device)[:, 1:].repeat_interleave(len(self.shapes), 0)
         own = torch.stack([cells[..., 0], row, col], -1)
         return cell_boxes(own, shapes, grids, frames=self.frames, size=self.size)
 
@@ -111,13 +125,13 @@ def window_tables(forms: Forms) -> dict[str, torch.Tensor]:
     """
     form, row, col = torch.meshgrid(*(torch.arange(n) for n in (forms.count, *forms.grid[1:])), indexing="ij")
     scale, row, col = forms.scale_cells(torch.stack([form, row, col], -1).flatten(0, 2))
-    shape, taps = form.flatten() % len(SHAPES), torch.tensor(TAPS)
+    shape, taps = form.flatten() % len(forms.shapes), torch.tensor(TAPS)
     y, x = (place + taps[:, i, None] for i, place in enumerate((row, col)))  # (9, entries - 1)
     tables = {"tap_entries": torch.arange(len(TAPS)) * (1 + len(shape))}
     for i, (_, height, width) in enumerate(forms.grids):
         inside = (scale == i) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
         places = torch.where(inside, y * width + x, 0)
-        shares = torch.where(inside, shape_windows().T[:, shape], 0)
+        shares = torch.where(inside, shape_windows(forms.shapes).T[:, shape], 0)
         for name, table in ((f"places{i}", places), (f"shares{i}", shares)):
             tables[name] = nn.functional.pad(table, (1, 0)).flatten()
     return tables
@@ -126,7 +140,8 @@ def window_tables(forms: Forms) -> dict[str, torch.Tensor]:
 class Scores(nn.Module):
     """Weights w_c and w_s for C classes and S attributes on maps of `channels` channels each, one per scale.
 
-    Maps are standardised first, (h - mean) * gain per channel: the identity until `standardise` is called.
+    Maps are standardised first, (h - mean) * gain per channel: the identity until `standardise` is called. Where there
+    are fewer scales than maps, the last maps are taken.
     """
 
     def __init__(self, classes: int, attributes: int, channels: Sequence[int], forms: Forms) -> None:
@@ -139,8 +154,8 @@ class Scores(nn.Module):
         for i, d in enumerate(channels):
             self.register_buffer(f"mean{i}", torch.zeros(d))
             self.register_buffer(f"gain{i}", torch.ones(d))
-        self.register_buffer("parts", shape_parts(), persistent=False)
-        self.register_buffer("windows", shape_windows(), persistent=False)
+        self.register_buffer("parts", shape_parts(forms.shapes), persistent=False)
+        self.register_buffer("windows", shape_windows(forms.shapes), persistent=False)
         # Constants of index arithmetic. They stay on the device: to copy them there, it would be waited for.
         for name, constant in window_tables(forms).items():
             self.register_buffer(name, constant, persistent=False)
@@ -158,18 +173,19 @@ class Scores(nn.Module):
     def standardise(self, means: Sequence[torch.Tensor], deviations: Sequence[torch.Tensor]) -> None:
         """Give every channel mean 0 and a cell's d channels about unit length, so that tube sums are well scaled.
 
-        means, deviations: (d,) of each scale's map.
+        means, deviations: (d,) of each map.
         """
-        for i, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
+        own = slice(-len(self.channels), None)
+        for i, (mean, deviation) in enumerate(zip(means[own], deviations[own], strict=True)):
             self.get_buffer(f"mean{i}").copy_(mean)
             self.get_buffer(f"gain{i}").copy_(1 / (deviation.clamp_min(1e-3) * math.sqrt(self.channels[i])))
 
     def normalise(self, maps: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Standardise maps (B, d, T, H, W)."""
+        """Standardise those of a classifier's maps (B, d, T, H, W) that are scored."""
         shape = (1, -1, 1, 1, 1)
         return tuple(
             (h - self.get_buffer(f"mean{i}").view(shape)) * self.get_buffer(f"gain{i}").view(shape)
-            for i, h in enumerate(maps)
+            for i, h in enumerate(maps[-len(self.channels) :])
         )
 
     def forward(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -244,7 +260,8 @@ class Scores(nn.Module):
             if volumes is None:
                 rows = kernel.shape[1:-2]
                 volumes = h.new_empty(len(sums), self.forms.count, cells)
-            parts, own = self.parts.expand(len(sums), -1, -1), slice(scale * len(SHAPES), (scale + 1) * len(SHAPES))
+            shapes = len(self.forms.shapes)
+            parts, own = self.parts.expand(len(sums), -1, -1), slice(scale * shapes, (scale + 1) * shapes)
             if self.forms.grids[scale] == self.forms.grid:
                 volumes[:, own].baddbmm_(parts, sums, beta=0)
             else:
@@ -262,7 +279,7 @@ class Scores(nn.Module):
         """
         batch, _, *grid = h.shape
         flat = h.flatten(2)
-        sums = h.new_zeros(batch, kernels.shape[1], len(SHAPES), *grid)
+        sums = h.new_zeros(batch, kernels.shape[1], PARTS, *grid)
         for tap, shift in enumerate(TAPS):
             product = torch.bmm(kernels[:, :, tap].expand(batch, -1, -1), flat).view(batch, -1, *grid)
             here, there = (
@@ -274,13 +291,15 @@ class Scores(nn.Module):
         return sums
 
 
-def build_scores(classifier: VideoClassifier, attributes: int, *, seed: int = 0) -> Scores:
-    """Build untrained scores that fit a classifier's maps."""
-    shapes = classifier.map_shapes()
-    forms = Forms(tuple((t, h, w) for _, t, h, w in shapes), classifier.size, classifier.frames)
+def build_scores(classifier: VideoClassifier, attributes: int, *, shapes: str = "multiple", seed: int = 0) -> Scores:
+    """Build untrained scores that fit a classifier's maps; shapes: a name of SHAPE_SETS."""
+    check_choice(shapes, "shapes", SHAPE_SETS)
+    maps = classifier.map_shapes()[-1:] if shapes == "single" else classifier.map_shapes()
+    grids = tuple((t, h, w) for _, t, h, w in maps)
+    forms = Forms(grids, classifier.size, classifier.frames, SHAPE_SETS[shapes])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Scores(len(classifier.classes), attributes, [d for d, *_ in shapes], forms)
+        return Scores(len(classifier.classes), attributes, [d for d, *_ in maps], forms)
 
 
 def _weights(rows: int, channels: int) -> nn.Parameter:

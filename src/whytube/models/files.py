@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import torch
 
-from whytube.checks import check_int, check_probability, unknown_name
+from whytube.checks import check_choice, check_int, check_probability, unknown_name
 from whytube.classifiers.c3d_resnet import C3DResNet
 from whytube.classifiers.i3d import I3D
 from whytube.documents import build
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES, Explainer
 from whytube.explainer.fit import FitCurve  # noqa: TC001 (a card is built by its annotations)
-from whytube.explainer.scores import build_scores
+from whytube.explainer.scores import SHAPE_SETS, build_scores
 from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.search.response import Response
 
@@ -103,7 +103,8 @@ class ResponseCard:
 class ExplainerCard:
     """What an explainer's file says beside its scores; `classifier` is the fingerprint of the one that it explains.
 
-    fit: how fits are made of places, and how reliable they are; None where there were too few boxes.
+    fit: how fits are made of places, and how reliable they are; None where there were too few boxes. shapes: a name of
+    SHAPE_SETS, which files of earlier versions do not have.
     """
 
     objective: str
@@ -116,8 +117,10 @@ class ExplainerCard:
     provenance: dict[str, Any] = field(default_factory=dict)
     fit: FitCurve | None = None
     response: ResponseCard | None = None
+    shapes: str = "multiple"
 
     def __post_init__(self) -> None:
+        check_choice(self.shapes, "shapes", SHAPE_SETS)
         if self.objective not in OBJECTIVES:
             raise unknown_name("objective", self.objective, OBJECTIVES)
         if len({len(row) for row in self.table}) > 1:
@@ -250,6 +253,7 @@ def save_explainer(path: str | os.PathLike[str], explainer: Explainer, **told: U
         "attributes": list(explainer.attribute_names),
         "table": explainer.table.int().tolist(),
         "fit": None if explainer.fit is None else asdict(explainer.fit),
+        "shapes": explainer.scores.forms.shape_set,
         **_plain(told),
     }
     tensors, response = explainer.scores.state_dict(), explainer.response
@@ -267,7 +271,8 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
         raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
     if told.classifier not in (None, fingerprint(classifier)):
         raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
-    scores, wrong = build_scores(classifier, len(told.attributes)), "it does not fit the classifier's maps"
+    wrong = "it does not fit the classifier's maps"
+    scores = build_scores(classifier, len(told.attributes), shapes=told.shapes)
     own = {name: tensors.pop(name) for name in list(tensors) if told.response is not None and name.startswith(RESPONSE)}
     fill(scores, tensors, path, wrong)
     response = None if told.response is None else _response(told.response, own, classifier, path, wrong)

@@ -41,6 +41,7 @@ def fit_explainer(
     recipe: Recipe | str = "demo",
     *,
     objective: str = "ours",
+    shapes: str = "multiple",
     device: torch.device | str = "cpu",
     out_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -58,12 +59,12 @@ def fit_explainer(
 
     recipe: a Recipe, or the name of one in EXPLAINER_RECIPES. Clips are shown unchanged, so its settings of random
         changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
-    objective: one of OBJECTIVES.
+    objective: one of OBJECTIVES. shapes: "multiple", or "single" for the one form of the paper's section 3.2.
     out_dir: receives FILE (to resume from) during training, `explainer.safetensors` and HISTORY at the end.
     resume, progress, on_step, report_every, save_every: as for `fit_classifier`.
     """
     recipe = find_recipe(recipe, EXPLAINER_RECIPES)
-    loop = _ExplainerLoop(classifier, source, recipe, objective, torch.device(device))
+    loop = _ExplainerLoop(classifier, source, recipe, (objective, shapes), torch.device(device))
     every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir) as folder:
         if folder is not None and not resume:
@@ -90,16 +91,19 @@ class _ExplainerLoop(Loop):
     file = FILE
 
     def __init__(
-        self, classifier: VideoClassifier, source: Source, recipe: Recipe, objective: str, device: torch.device
+        self, classifier: VideoClassifier, source: Source, recipe: Recipe, asked: tuple[str, str], device: torch.device
     ) -> None:
+        """Prepare a run; asked: the objective and the shapes, by name."""
+        objective, shapes = asked
         self.objective = find_objective(objective)
         super().__init__(classifier, source, recipe, device, argument="classifier")
         classifier.eval()
-        self.scores = self.module = build_scores(classifier, len(source.attribute_names), seed=recipe.seed).to(device)
+        scores = build_scores(classifier, len(source.attribute_names), shapes=shapes, seed=recipe.seed)
+        self.scores = self.module = scores.to(device)
         self.optimizer = recipe.build_optimizer(self.scores.parameters())
         self.fit: FitCurve | None = None
         self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
-        self.same |= {"objective": objective, "classifier's fingerprint": fingerprint(classifier)}
+        self.same |= {"objective": objective, "shapes": shapes, "classifier's fingerprint": fingerprint(classifier)}
         self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
 
     def begin(self) -> None:

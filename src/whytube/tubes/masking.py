@@ -203,5 +203,7 @@ FILLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "zero": _zero,
     "noise": _noise,
 }
+PAPERS_FILL = "zero"
+"""What the paper masks with, x * z. The search has seen it: results have it in figures of its own, "fills.zero..."."""
 MASK_FILLS = ("freeze",)
 """Those that depend on which frames the mask touches; the others depend on the clip alone."""
