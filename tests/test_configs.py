@@ -10,7 +10,7 @@ import typer
 
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
-from whytube.evaluation.methods import CONTROLS, GROUPS, METHODS
+from whytube.evaluation.methods import CONTROLS, COUNTERPARTS, GROUPS, METHODS
 from whytube.explainer.explainer import OBJECTIVES
 from whytube.models import PRESETS, build_classifier, read_card
 from whytube.models.files import shipped_names
@@ -47,7 +47,7 @@ def check_names(name, options):
         assert options["objective"] in OBJECTIVES
         assert changed(EXPLAINER_RECIPES[options["recipe"]], read_changes(options["changes"]))[1] == {}
     elif name == "evaluate":
-        assert {name for name in options["peers"].split(",") if name} <= {*METHODS, *CONTROLS, *GROUPS}
+        assert {name for name in options["peers"].split(",") if name} <= {*METHODS, *CONTROLS, *GROUPS, *COUNTERPARTS}
 
 
 def check_network(options):
