@@ -46,12 +46,22 @@ PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
 }
 """Tables 2 to 4 of the paper: top-3 negative class accuracy with 1 to 3 fc layers, p(A) falling, concept accuracy."""
 
-_BESIDE = ("centre", "detector-box", "paper", "ours", "ours-regions", "grad-cam")
+_BESIDE = (
+    "centre",
+    "detector-box",
+    "paper",
+    "paper-sgd",
+    "paper+verified",
+    "ours",
+    "ours-unverified",
+    "ours-regions",
+    "grad-cam",
+)
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 
 _EFFORT = (COST, TOP1, TOP3, "positive_drop", LOG3, "tube_area")
 _FRONT = (TOP1, TOP3, "positive_drop", CONCEPT, TIED, "right_box", "word_said")
-FIRST_RELEASE = "Measured before the search: `ours` there is the first release."
+FIRST_RELEASE = "Measured before the search: `ours` there is the first release, and `paper` what `paper-sgd` is now."
 
 _CURVES = {
     "deletion.positive": "deletion: p(A)",
@@ -157,7 +167,7 @@ def _beside(runs: Mapping[str, Results]) -> str:
     for name, run in runs.items():
         for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
             top3, drop = (with_interval(found.figure(path)) for path in (TOP3, "positive_drop"))
-            early = " (first release)" if method.startswith("ours") and before_the_search(run) else ""
+            early = " (first release)" if method.startswith(("ours", "paper")) and before_the_search(run) else ""
             rows.append((f"`{method}`{early}", name, top3, drop, tops(found, CONCEPT)))
     return table(head, rows)
 

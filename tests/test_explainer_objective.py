@@ -1,12 +1,11 @@
 """The losses: equal to their straightforward writing, and what they can and cannot reach."""
 
-import math
-
 import pytest
 import torch
 from torch.nn.functional import conv2d, softplus
 
 from benchmarks.train import straightforward
+from studies.objective_loss import floor, zero_level
 from toy_explainer import tiny_maps, tiny_scores
 from whytube.data.tables import read_table
 from whytube.data.world import World
@@ -31,11 +30,6 @@ def scores():
 @pytest.fixture
 def maps():
     return tiny_maps(3)
-
-
-def zero_level(classes):
-    """Value of the paper's loss when every score is zero."""
-    return (classes - 1) * math.log(2)
 
 
 def weights(scores):
@@ -238,18 +232,6 @@ def test_training_does_not_get_below_the_floor_but_two_sided_does():
     assert trained_loss(SAME, two_sided=False, informative=True) > level - 0.01
     assert trained_loss(SAME, two_sided=True, informative=True) < 0.05 * level
     assert trained_loss(SAME, two_sided=True, informative=False) > level - 0.05
-
-
-def floor(table):
-    """Return what class-level attributes leave of the zero level: only those that two classes share hold it up."""
-    total, sizes = 0.0, table.sum(1).tolist()
-    for a in range(len(table)):
-        for b in range(a):
-            one, other = 1 / sizes[a], 1 / sizes[b]
-            share = one / (one + other)
-            entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
-            total += int((table[a] & table[b]).sum()) * (one + other) * entropy
-    return total / len(table)
 
 
 def test_attributes_that_tell_the_class_let_the_loss_fall_without_a_look_at_the_clip():
