@@ -1,5 +1,7 @@
 """What is due to what: the paper's tubes with our search, and ours without one."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ from whytube.explainer.explainer import OBJECTIVES
 from whytube.explainer.places import place_boxes
 from whytube.search.anytime import Effort
 from whytube.search.masked import masked_logits
+from whytube.search.response import untrained_response
 from whytube.search.score import value
 from whytube.search.verify import SELECTING_FILLS
 from whytube.tubes import region_iou
@@ -112,6 +115,15 @@ def test_ours_without_a_search_tries_nothing():
         own = torch.arange(boxes.shape[2]) // 2 == int((places.attribute_ids[b] == word).nonzero())
         assert float(found.scores[b, n, r]) == pytest.approx(float(of_word[own].max()), abs=1e-5)
     assert (found.scores[..., 0] >= found.scores[..., 1]).all()
+
+
+def test_predictions_are_those_of_whatever_explainer_has_learnt_them(paper):
+    ours = tiny_explainer("ours", classifier=paper.classifier)
+    learnt = replace(ours, response=untrained_response(paper.classifier))
+    (made,) = make_methods(["paper+verified"], paper.classifier, Tints(), like=paper, explainers={"ours": learnt})
+    assert made.response is learnt.response
+    (made,) = make_methods(["paper+verified"], paper.classifier, Tints(), like=paper)
+    assert made.response is None
 
 
 def test_they_stand_in_a_table():

@@ -148,7 +148,7 @@ def make_methods(
     chosen = Chosen(seed, check_int(tubes, "tubes", 1), area)
     own = like.method if isinstance(like, Remembered) else like
     known = ({own.name: own} if isinstance(own, Explainer) else {}) | dict(explainers or {})
-    response = own.response if isinstance(own, Explainer) else None
+    response = next((one.response for one in known.values() if one.response is not None), None)
 
     def make(name: str) -> Method | TruthMethod:
         if name in COUNTERPARTS:
