@@ -4,7 +4,7 @@
 
 Rates and lengths are chosen by it, on clips of "val". c_pos is drawn from p(c|x), as in training, and beside that the
 predicted class is taken. All-zero weights have (C - 1) log 2. The floor is what attributes of classes allow, whatever
-the clips show and with c_pos never drawn wrongly (docs/method.md).
+the clips show (docs/method.md): for a classifier that is certain, and for this one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def main() -> None:
         predicted = {name: loss_of(one, source, **how, drawn=False) for name, one in explainers.items()}
     except WhytubeError as error:
         raise SystemExit(f"error: {error}") from error
+    sure = certainty(explainers[next(iter(explainers))], source, **how)
     levels = {"all-zero weights": zero_level(len(source.classes)), "floor": floor(source.table)}
+    levels |= {"certainty of the classifier": sure, "floor with that": floor(source.table, sure)}
     for name, value in levels.items():
         print(f"{value:8.2f}  {name}")
     for name, value in losses.items():
@@ -69,21 +71,32 @@ def loss_of(explainer: Explainer, source: Source, *, split: str, count: int, dra
     return total / count
 
 
+@torch.no_grad()
+def certainty(explainer: Explainer, source: Source, *, split: str, count: int) -> float:
+    """Return the mean probability that the classifier gives to its own answer."""
+    batches = [source.batch(split, range(at, min(at + BATCH, count))) for at in range(0, count, BATCH)]
+    return float(torch.cat([explainer.classifier(batch.clips).softmax(1).amax(1) for batch in batches]).mean())
+
+
 def zero_level(classes: int) -> float:
     """Return the loss of all-zero weights."""
     return (classes - 1) * math.log(2)
 
 
-def floor(table: torch.Tensor) -> float:
-    """Return what attributes of classes, table (C, S) bool, leave of that: those that classes share hold it up."""
-    total, sizes = 0.0, table.sum(1).tolist()
-    for a in range(len(table)):
-        for b in range(a):
-            one, other = 1 / sizes[a], 1 / sizes[b]
-            share = one / (one + other)
-            entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
-            total += int((table[a] & table[b]).sum()) * (one + other) * entropy
-    return total / len(table)
+def floor(table: torch.Tensor, certainty: float = 1.0) -> float:
+    """Return what attributes of classes, table (C, S) bool, leave of that, whatever the clips show.
+
+    certainty: of the classifier, p(c|x) of the right class; the other classes share the rest, and are drawn as c_pos
+    with attributes of a class that is not theirs.
+    """
+    count = len(table)
+    share = table.double() / table.sum(1, keepdim=True)  # of an attribute in the mean over S(x)
+    drawn = torch.full((count, count), (1 - certainty) / (count - 1), dtype=torch.float64).fill_diagonal_(certainty)
+    weight = drawn.T @ share / count  # (C, S): how often a class is c_pos with an attribute
+    one, other = weight[:, None], weight[None]  # of a against b, and of b against a
+    both = one + other
+    entropy = -torch.special.xlogy(one, one / both) - torch.special.xlogy(other, other / both)
+    return float(entropy.nan_to_num(0).sum()) / 2 - float(entropy.diagonal().nan_to_num(0).sum()) / 2
 
 
 def _options() -> argparse.Namespace:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import softplus
 
 from studies.objective_loss import floor, loss_of, zero_level
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
@@ -35,6 +36,33 @@ def test_levels():
     every = torch.ones(4, 2, dtype=torch.bool)
     assert floor(every) == pytest.approx(zero_level(4))
     assert floor(torch.eye(4, dtype=torch.bool)) == 0
+    assert 0 < floor(torch.eye(4, dtype=torch.bool), 0.95) < floor(torch.eye(4, dtype=torch.bool), 0.5) < zero_level(4)
+    assert floor(every, 0.9) == pytest.approx(zero_level(4)), "nothing to confuse"
+    assert floor(torch.eye(4, dtype=torch.bool), 0.25) == pytest.approx(zero_level(4)), "c_pos says nothing about x"
+
+
+def test_the_floor_is_that_of_the_best_bias():
+    table = torch.tensor([[1, 1, 0], [1, 0, 1], [0, 1, 1]]).bool()
+    drawn = torch.full((3, 3), 0.1, dtype=torch.float64).fill_diagonal_(0.8)
+    bias = torch.zeros(3, 3, 3, dtype=torch.float64, requires_grad=True)  # d of a against b for s, antisymmetric
+    optimizer = torch.optim.LBFGS([bias], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss():
+        apart = bias - bias.transpose(0, 1)
+        total = 0.0
+        for x, a, b, s in torch.cartesian_prod(*[torch.arange(3)] * 4).tolist():
+            if a != b and table[x, s]:
+                total = total + drawn[x, a] * softplus(-apart[a, b, s]) / 3 / int(table[x].sum())
+        return total
+
+    def closure():
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    assert floor(table, 0.8) == pytest.approx(float(loss().detach()), rel=1e-4)
 
 
 def test_as_a_program(tmp_path):
