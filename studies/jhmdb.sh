@@ -4,19 +4,21 @@
 #
 # STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
 # jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
-# jhmdb-peers.json), effort (quality
+# jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
 read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
-read -ra stages <<<"${STAGES:-networks peers effort front}"
+read -ra stages <<<"${STAGES:-networks peers unerased effort front}"
 read -ra quick <<<"${QUICK:-}" # options of trainings, e.g. --clips 64, to try the script
 effort=${EFFORT:-96}           # tubes tried where answers are judged
 others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all
 few=${FEW:-48}                 # clips judged by peers, effort and front
-main=ours-regions,predicted,random-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
+fills=mean,blur,freeze,zero    # zero is the paper's
+due=ours-unverified,paper+verified,paper-sgd+verified
+main=$due,ours-regions,predicted,random-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
 mkdir -p "$out"
 
 explainer() { # SPLIT CLASSIFIER
@@ -24,8 +26,18 @@ explainer() { # SPLIT CLASSIFIER
         --save "$out/i3d-$1/explainer.json" "${quick[@]}"
 }
 
+papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder, at its best and to the letter
+    "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
+        --objective paper --recipe paper-tuned --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
+    "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
+        --objective paper-sgd --recipe paper --clips 1500 --out "$2/paper-sgd" --save "$2/paper-sgd.json" "${quick[@]}"
+}
+
 judge() { # SPLIT COUNT
-    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-$1" --model "$out/i3d-$1" --count "$2" --effort "$effort" \
+    local dir=$out/i3d-$1
+    papers "$1" "$dir"
+    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-$1" --model "$dir" --count "$2" --effort "$effort" \
+        --with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors" --fills "$fills" \
         --peers "$main" --out "$out/jhmdb-$1.json" --overwrite
 }
 
@@ -64,10 +76,19 @@ for stage in "${stages[@]}"; do
         "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
         ;;
     peers)
-        "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-1" --objective paper --lr 1e-3 \
-            --classifier "$out/i3d-1/classifier.safetensors" --out "$out/paper-1" --save "$out/paper-1.json" "${quick[@]}"
-        few_of peers --effort normal --with "$out/paper-1/explainer.safetensors" \
-            --peers all-peers,ours-regions,predicted,random-verified,random-tube,centre,detector-box
+        few_of peers --effort normal --with "$out/i3d-1/paper/explainer.safetensors" --fills "$fills" \
+            --with "$out/i3d-1/paper-sgd/explainer.safetensors" \
+            --peers "all-peers,$due,ours-regions,predicted,random-verified,random-tube,centre,detector-box"
+        ;;
+    unerased)
+        dir=$out/unerased-1
+        "${whytube[@]}" train classifier --config "$config" --data "$out/jhmdb-1" --out "$dir" --set erase=0 \
+            --save "$dir/classifier.json" "${quick[@]}"
+        "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-1" --out "$dir" "${quick[@]}"
+        papers 1 "$dir"
+        "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-1" --model "$dir" --effort "$effort" --fills "$fills" \
+            --with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors" \
+            --peers "$due,ours-regions,random-verified,grad-cam,centre,random-tube" --out "$out/jhmdb-unerased.json" --overwrite
         ;;
     effort)
         for tubes in ${TUBES:-4 8 16 32 64 128}; do

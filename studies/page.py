@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _EFFORT = (COST, TOP1, TOP3, "positive_drop", ZERO, LOG3, "tube_area")
 _FRONT = (TOP1, TOP3, "positive_drop", ZERO, CONCEPT, TIED, "right_box", "word_said")
-FIRST_RELEASE = "Measured before the search: `ours` there is the first release."
+FIRST_RELEASE = "Measured before the search: `ours` there is the first release, and `paper` what `paper-sgd` is now."
 
 _CURVES = {
     "deletion.positive": "deletion: p(A)",

@@ -28,7 +28,17 @@ UNEQUAL = """Our networks were trained on equally many clips and are not equally
 negatives. That run awaits a GPU.
 
 """
-_BESIDE = ("centre", "detector-box", "paper", "ours", "ours-regions", "grad-cam")
+_BESIDE = (
+    "centre",
+    "detector-box",
+    "paper",
+    "paper-sgd",
+    "paper+verified",
+    "ours",
+    "ours-unverified",
+    "ours-regions",
+    "grad-cam",
+)
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 _FILLS = {"zero, as in the paper": f"{ZERO}.", "unseen fills": ""}
 """What regions are filled with, and what leads the names of its figures."""
@@ -52,7 +62,7 @@ def beside(runs: Mapping[str, Results]) -> str:
         rows.append((f"{kind} (published)", data, *printed, "-", "-", numbers(paper["concept"]), "-"))
     for name, run in runs.items():
         for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
-            early = " (first release)" if method.startswith("ours") and before_the_search(run) else ""
+            early = " (first release)" if method.startswith(("ours", "paper")) and before_the_search(run) else ""
             figures = [
                 with_interval(figure)
                 for lead in _FILLS.values()

@@ -5,7 +5,8 @@
 # clips, three pairs each (world-negatives.json, world-fc*-negatives.json; the paper's Fig. 5).
 # Then, unless CONTROLS=0, with one fc layer: insertion and deletion (world-curves.json),
 # the same tubes on the network of the next seed (world-transfer.json), and networks that have learned nothing
-# (world-random-weights.json, world-random-labels.json). Usage: studies/world.sh OUT
+# (world-random-weights.json, world-random-labels.json). Unless UNERASED=0, a small network that was trained without erased tubes
+# (world-64-unerased.json). Usage: studies/world.sh OUT
 set -euo pipefail
 out=${1:?usage: studies/world.sh OUT}
 read -ra whytube <<<"${WHYTUBE:-whytube}"
@@ -20,7 +21,9 @@ judged=${JUDGED:-480} # clips that a classifier is judged on
 effort=${EFFORT:-96} # tubes tried
 area=${AREA:-0.066}  # of a tube, at most: that of a square of the paper's smaller side
 masked=${MASKED_RUNS:-24000}
-peers=ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,centre,true-box,random-tube,random-attribute
+fills=mean,blur,freeze,zero # zero is the paper's
+due=ours-unverified,paper+verified,paper-sgd+verified
+peers=$due,ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,centre,true-box,random-tube,random-attribute
 read -ra seeds <<<"${SEEDS:-0 1 2}"
 read -ra layers <<<"${FC:-1 2 3}"
 mkdir -p "$out"
@@ -49,12 +52,19 @@ classifier() { # DIR SEED FC: trained until it is right often enough, so that ne
     done
 }
 
+papers() { # DIR SEED: the paper's objective at its best and to the letter
+    "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective paper --seed "$2" --out "$1/paper" \
+        --recipe paper-tuned --distinct 2000 --clips "${PAPER_CLIPS:-30000}"
+    "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective paper-sgd --seed "$2" \
+        --out "$1/paper-sgd" --recipe paper --clips "${LETTER_CLIPS:-1500}"
+}
+
 network() { # SEED FC: a classifier with its explainers, judged
     local dir=$out/fc$2-seed$1 more=()
     classifier "$dir" "$1" "$2"
     explainer "$dir" ours "$1" .
-    explainer "$dir" paper "$1" paper
-    more+=(--with "$dir/paper/explainer.safetensors")
+    papers "$dir" "$1"
+    more+=(--with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors")
     if [ "$2" = 1 ]; then
         explainer "$dir" ours "$1" permuted --permuted-table --set masked_runs=0
         more+=(--with "permuted-table=$dir/permuted/explainer.safetensors")
@@ -65,12 +75,22 @@ network() { # SEED FC: a classifier with its explainers, judged
         more+=(--with "$dir/two-sided/explainer.safetensors" --with "$dir/ours+class/explainer.safetensors")
     fi
     "${whytube[@]}" evaluate --model "$dir" "${more[@]}" --count "$count" --seed "$1" --effort "$effort" --area "$area" \
-        --peers "$peers" --out "$dir.json"
+        --fills "$fills" --peers "$peers" --out "$dir.json"
     if [ "${NEGATIVES:-1}" != 0 ]; then
         "${whytube[@]}" evaluate --model "$dir" --with "$dir/paper/explainer.safetensors" --count "${NEGATIVES_COUNT:-48}" \
             --seed "$1" --effort quick --area "$area" --negatives all -k 3 --out "$dir-negatives.json" \
             --peers predicted,random-verified,grad-cam,centre,true-box,random-tube
     fi
+}
+
+unerased() { # a small classifier that was trained without erased tubes, as the paper's were, and its explainers, judged
+    local dir=$out/unerased
+    "${whytube[@]}" train classifier --recipe demo --set erase=0 --out "$dir" --half
+    explainer "$dir" ours 0 .
+    papers "$dir" 0
+    "${whytube[@]}" evaluate --model "$dir" --with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors" \
+        --count "${CONTROL_COUNT:-96}" --fills "$fills" --peers "$due,ours-regions,random-verified,grad-cam,centre,random-tube" \
+        --out "$out/world-64-unerased.json"
 }
 
 controls() { # SEED NEXT: what else is asked of the network with one fc layer
@@ -94,15 +114,19 @@ curves() { # the losses of the objectives on the shipped classifier
     small ours ours converging "${CURVE_CLIPS:-30000}"
     small ours+class ours+class converging "${CURVE_CLIPS:-30000}"
     small two-sided two-sided converging "${CURVE_CLIPS:-15000}"
-    small paper paper converging "${CURVE_CLIPS:-15000}"
-    small paper-recipe paper paper "${CURVE_CLIPS:-1500}"
-    "${results[@]}" curves "paper objective, paper recipe (SGD, 0.1)=$dir/paper-recipe.json" \
-        "paper objective, converging recipe=$dir/paper.json" "two-sided objective, converging recipe=$dir/two-sided.json" \
+    small paper paper paper-tuned "${CURVE_CLIPS:-30000}"
+    small paper-sgd paper-sgd paper "${CURVE_CLIPS:-1500}"
+    "${results[@]}" curves "paper-sgd, paper recipe (SGD, 0.1)=$dir/paper-sgd.json" \
+        "paper, paper-tuned recipe=$dir/paper.json" "two-sided objective, converging recipe=$dir/two-sided.json" \
         "ours, converging recipe=$dir/ours.json" "ours+class, converging recipe=$dir/ours+class.json" \
         --out "$out/explainer-curves.json"
 }
 
 drawing=()
+if [ "${UNERASED:-1}" = 1 ]; then
+    unerased >"$out/unerased.log" 2>&1 &
+    drawing+=($!)
+fi
 if [[ " ${layers[*]} " == *" 1 "* && ${CURVES:-1} = 1 ]]; then
     curves >"$out/curves.log" 2>&1 &
     drawing+=($!)

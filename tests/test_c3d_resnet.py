@@ -1,6 +1,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from whytube.classifiers import C3DResNet
 from whytube.classifiers.c3d_resnet import POOLINGS
@@ -24,6 +25,32 @@ def test_paper_preset_has_nine_convolutions_one_fc_layer_and_two_scales():
     assert (16 * fine[0], *fine[1:]) == (256, 16, 14, 14)
     assert (16 * coarse[0], *coarse[1:]) == (512, 16, 7, 7)
     assert (wide[6], wide[8]) == (256, 512)
+
+
+def test_every_convolution_is_normalised():
+    model = tiny()
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm3d)]
+    convolutions = [m for m in model.modules() if isinstance(m, nn.Conv3d)]
+    assert [m.num_features for m in norms] == [m.out_channels for m in convolutions]
+    assert all(m.bias is None for m in convolutions), "the norm has one"
+
+
+def test_the_maps_are_convolutions_seven_and_nine():
+    model, seen = tiny().eval(), []
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm3d)]
+    handles = [m.register_forward_hook(lambda m, _, out: seen.append(out)) for m in norms]
+    blocks = [m.register_forward_hook(lambda m, given, out: seen.append((given[0], out))) for m in model.blocks]
+    maps = model.features(torch.rand(1, 3, 4, 32, 32)).maps
+    for handle in (*handles, *blocks):
+        handle.remove()
+    convolved = [one for one in seen if isinstance(one, torch.Tensor)]
+    through = [one for one in seen if isinstance(one, tuple)]
+    assert len(convolved) == 9
+    for found, place, (given, out) in zip(maps, (6, 8), through[2:], strict=True):
+        padded = functional.pad(given, (0, 0) * 3 + (0, convolved[place].shape[1] - given.shape[1]))
+        torch.testing.assert_close(found, torch.relu(convolved[place] + padded))
+        assert torch.equal(found, out)
+    assert convolved[7].shape == convolved[8].shape != convolved[6].shape, "eight and nine share a grid"
 
 
 def test_time_is_kept_and_maps_are_never_negative():

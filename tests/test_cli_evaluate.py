@@ -8,6 +8,7 @@ import pytest
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
 from whytube.cli import main
 from whytube.data.world import World
+from whytube.models import load_classifier, save_explainer
 from whytube.search.anytime import Effort
 from whytube.search.response import untrained_response
 
@@ -72,3 +73,17 @@ def test_other_numbers_of_negatives_are_refused(folder, given, monkeypatch, caps
         main()
     assert end.value.code == 2
     assert "from 1 to 23" in capsys.readouterr().err
+
+
+def test_what_is_due_to_what_stands_in_every_table(evaluated, folder, tmp_path):
+    classifier = load_classifier(folder)
+    world = World(size=32, frames=4)
+    paper = tiny_explainer("paper", classifier=classifier, words=world.attribute_names, table=world.table)
+    file = save_explainer(tmp_path / "explainer.safetensors", paper, provenance={})
+    found = evaluated("--effort", "2", "--with", str(file))
+    assert {"ours", "paper", "ours-unverified", "paper+verified"} <= set(found)
+    assert found["ours-unverified"]["masked_clips"] == found["paper"]["masked_clips"] == 0
+    assert found["paper+verified"]["masked_clips"] >= 4
+    alone = evaluated("--effort", "2", "--peers", "ours-unverified,paper+verified")
+    assert set(alone) == {"ours", "ours-unverified"}, "nothing to verify"
+    assert set(evaluated("--effort", "2", "--regions", "--peers", "ours-unverified")) == {"ours-regions"}

@@ -10,7 +10,7 @@ import typer
 
 from whytube.cli import app
 from whytube.cli.config import changed, read_changes
-from whytube.evaluation.methods import CONTROLS, GROUPS, METHODS
+from whytube.evaluation.methods import CONTROLS, COUNTERPARTS, GROUPS, METHODS
 from whytube.explainer.explainer import OBJECTIVES
 from whytube.models import PRESETS, build_classifier, read_card
 from whytube.models.files import shipped_names
@@ -47,7 +47,7 @@ def check_names(name, options):
         assert options["objective"] in OBJECTIVES
         assert changed(EXPLAINER_RECIPES[options["recipe"]], read_changes(options["changes"]))[1] == {}
     elif name == "evaluate":
-        assert {name for name in options["peers"].split(",") if name} <= {*METHODS, *CONTROLS, *GROUPS}
+        assert {name for name in options["peers"].split(",") if name} <= {*METHODS, *CONTROLS, *GROUPS, *COUNTERPARTS}
 
 
 def check_network(options):
@@ -76,16 +76,41 @@ def test_the_commands_above_a_config_can_be_typed(path):
     lines = [line.lstrip("# ").split() for line in path.read_text().splitlines() if line.startswith("#   whytube ")]
     assert lines
     for _, *words in lines:
-        check_names(*parsed(*(str(ROOT / word) if word.startswith("configs/") else word for word in words)))
+        check_names(*typed(words))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models.md"])
-def test_the_trainings_of_a_page_can_be_typed(page):
-    lines = [line.split("#")[0].split() for line in (ROOT / page).read_text().splitlines()]
-    trainings = [words for _, *words in (words for words in lines if words[:2] == ["whytube", "train"])]
-    assert trainings
-    for words in trainings:
-        check_names(*parsed(*words))
+def typed(words):
+    """Name and options of a command as a page prints it."""
+    return parsed(*(str(ROOT / word) if word.startswith("configs/") else word for word in words))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/models.md", "docs/jhmdb.md", "docs/training.md"])
+def test_the_runs_of_a_page_can_be_typed(page):
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    lines = [line.split("#")[0].split() for line in text.splitlines() if line.startswith("    whytube ")]
+    lines += [line.split("#")[0].split() for line in text.splitlines() if line.startswith("whytube ")]
+    runs = [words for _, *words in lines if words[0] in ("train", "evaluate", "data")]
+    assert any(words[0] == "train" for words in runs)
+    for words in runs:
+        check_names(*typed(words))
+
+
+def test_the_papers_run_is_the_papers():
+    path = ROOT / "configs" / "ucf101-24-c3d.toml"
+    tables = tomllib.loads(path.read_text())
+    assert set(tables) == set(RUNS)
+    (_, network), (_, words), (_, judged) = (
+        parsed(*RUNS[table], "--config", str(path), *(() if table == "evaluate" else ("--out", "run")))
+        for table in ("classifier", "explainer", "evaluate")
+    )
+    assert (network["preset"], network["recipe"]) == ("c3d-resnet", "paper")
+    assert (words["objective"], words["recipe"]) == ("paper-sgd", "paper")
+    for recipe, batch in ((RECIPES["paper"], 64), (EXPLAINER_RECIPES["paper"], 30)):
+        settings = (recipe.optimizer, recipe.lr, recipe.momentum, recipe.weight_decay, recipe.batch_size)
+        assert settings == ("sgd", 0.1, 0.9, 1e-3, batch)
+    assert "zero" in judged["fills"].split(",")
+    assert judged["area"] == 1
+    assert {"centre", "detector-box"} <= set(judged["peers"].split(","))
 
 
 @pytest.fixture
@@ -125,10 +150,12 @@ def test_a_study_calls_commands_that_exist(path, record):
 @pytest.mark.parametrize(
     ("study", "words", "fails"),
     [
-        ("jhmdb", ("JHMDB", "out"), "out/paper-1"),
+        ("jhmdb", ("JHMDB", "out"), "out/i3d-1/paper"),
+        ("jhmdb", ("JHMDB", "out"), "out/unerased-1"),
         ("jhmdb", ("JHMDB", "out"), "out/i3d-2"),
-        ("world", ("out",), "out/curves/paper-recipe"),
+        ("world", ("out",), "out/curves/paper-sgd"),
         ("world", ("out",), "out/fc1-seed0"),
+        ("world", ("out",), "out/unerased"),
     ],
 )
 def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):

@@ -10,14 +10,11 @@ from torch.nn.functional import logsigmoid
 
 HERE = Path(__file__).resolve().parent
 TEXT = (HERE.parent / "docs" / "method.md").read_text(encoding="utf-8")
-FUNCTIONS = sorted(
-    set(
-        re.findall(
-            r"`((?:classifiers|evaluation|explainer|explaining|models|search|subpath|training|tubes)\.[\w.]+)`", TEXT
-        )
-    )
-)
+SOURCE = HERE.parent / "src" / "whytube"
+PARTS = "|".join(sorted(path.stem for path in SOURCE.iterdir() if not path.name.startswith("_")))
+FUNCTIONS = sorted(set(re.findall(rf"`((?:{PARTS})\.[\w.]+)`", TEXT)))
 TESTS = sorted(set(re.findall(r"`(test_\w+\.py)::(test_\w+)`", TEXT)))
+STATEMENTS = TEXT[TEXT.index("## Statement by statement") :]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -37,7 +34,38 @@ def test_functions_exist(name):
 
 @pytest.mark.parametrize(("file", "name"), TESTS)
 def test_tests_exist(file, name):
-    assert f"\ndef {name}(" in (HERE / file).read_text(encoding="utf-8")
+    assert re.search(rf"^ *def {name}\(", (HERE / file).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_no_test_is_named_without_its_file():
+    assert set(re.findall(r"\btest_\w+", TEXT)) <= {part.removesuffix(".py") for pair in TESTS for part in pair} | {
+        "test_docs_method"
+    }
+
+
+def test_constants_exist():
+    names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", TEXT)) - {"NAME"}  # which stands for any
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    assert {"OBJECTIVES", "FIT_WEIGHT"} <= names
+    assert [name for name in names if not re.search(rf"^{name}\b", code, re.MULTILINE)] == []
+
+
+def statements():
+    """Rows of the table of statements: paper, where, test, verdict."""
+    lines = [line for line in STATEMENTS.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def test_every_statement_has_a_test_and_a_verdict_with_a_reason():
+    rows = statements()
+    assert len(rows) >= 72
+    for statement, where, test, verdict in rows:
+        assert where, statement
+        assert re.fullmatch(r"(`test_\w+\.py::test_\w+`(, )?)+", test), statement
+        assert re.match(r"exact|equivalent|differs|holds|a definition|the paper does not say", verdict), statement
+        if verdict.startswith(("equivalent", "differs")):
+            assert ": " in verdict, f"{statement}: no reason"
+            assert len(verdict.partition(": ")[2]) > 10, statement
 
 
 def test_every_equation_is_on_the_page():
@@ -50,8 +78,11 @@ def test_every_equation_is_on_the_page():
 
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
-        if target != "results.md":  # written by the evaluation
-            assert (HERE.parent / "docs" / target).exists(), target
+        page, _, heading = target.partition("#")
+        text = (HERE.parent / "docs" / page).read_text(encoding="utf-8") if page else TEXT
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in headings}, target
 
 
 @pytest.fixture

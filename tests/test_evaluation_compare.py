@@ -45,7 +45,7 @@ def test_only_cases_that_both_define_count():
 
 
 def test_who_is_compared():
-    assert references(["paper", "ours", "ours-regions", "ours+class"]) == ["ours", "ours-regions"]
+    assert references(["paper", "ours", "ours-regions", "ours-unverified", "ours+class"]) == ["ours", "ours-regions"]
     assert references(["grad-cam", "centre"]) == ["grad-cam"]
     figures = {
         name: {path: table(seed, 0.5)[..., None] for path in COMPARED[:2]} for seed, name in enumerate(("x", "ours"))

@@ -1,13 +1,14 @@
 """The losses: equal to their straightforward writing, and what they can and cannot reach."""
 
-import math
-
 import pytest
 import torch
 from torch.nn.functional import conv2d, softplus
 
 from benchmarks.train import straightforward
+from studies.objective_loss import floor, zero_level
 from toy_explainer import tiny_maps, tiny_scores
+from whytube.data.tables import read_table
+from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer import values
 from whytube.explainer.explainer import OBJECTIVES, Objective, find_objective
@@ -29,11 +30,6 @@ def scores():
 @pytest.fixture
 def maps():
     return tiny_maps(3)
-
-
-def zero_level(classes):
-    """Value of the paper's loss when every score is zero."""
-    return (classes - 1) * math.log(2)
 
 
 def weights(scores):
@@ -72,6 +68,33 @@ def test_values_and_gradients_equal_the_straightforward_ones(scores, maps, two_s
     ):
         assert a.abs().max() > 0
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_a_class_bias_is_that_of_a_convolution(maps, two_sided):
+    scores = tiny_scores(class_bias=True)
+    ids = torch.tensor([[0, 2], [1, 4], [0, 1]])
+    fast = difference_values(scores, maps, POSITIVE, ids, two_sided=two_sided)
+    volumes = scores.class_volumes(maps, ids)
+    plain = scores.volumes(maps, scores.class_kernels(ids))
+    bias = torch.stack([scores.class_bias[:, row] for row in ids])  # (B, C, s)
+    torch.testing.assert_close(volumes, plain + bias[..., None, None, None, None])
+    slow = []
+    for b, c in enumerate(POSITIVE.tolist()):
+        apart = (volumes[b, c] - volumes[b, [n for n in range(4) if n != c]]).flatten(0, 1)
+        slow.append((-compose(-apart) + (compose(apart) if two_sided else 0)).view(3, 2))
+    torch.testing.assert_close(fast, torch.stack(slow))
+    trained = [*weights(scores), scores.class_bias]
+    found, expected = (torch.autograd.grad(softplus(-value).sum(), trained) for value in (fast, torch.stack(slow)))
+    for a, b in zip(found, expected, strict=True):
+        assert a.abs().max() > 0
+        torch.testing.assert_close(a, b)
+
+
+def test_with_a_class_bias_the_loss_begins_at_its_zero_level(maps):
+    scores = Scores(4, 5, (3, 2), tiny_scores().forms, class_bias=True).double()
+    assert class_term(scores, maps, POSITIVE, UNEVEN).item() == pytest.approx(zero_level(4))
+    assert all(weight.any() for weight in scores.attribute_weights)
 
 
 def test_chunks_of_the_batch_change_nothing(scores, maps, monkeypatch):
@@ -156,7 +179,9 @@ def test_terms_are_weighted_and_maps_standardised(scores, maps):
 
 
 def test_objectives_by_name():
-    assert find_objective("paper") == Objective(class_term=1, two_sided=False, attribute_term=0, standardise=False)
+    letter = {"class_term": 1, "two_sided": False, "attribute_term": 0, "verify": False}
+    assert find_objective("paper-sgd") == Objective(**letter, standardise=False, class_bias=False)
+    assert find_objective("paper") == Objective(**letter, standardise=True, class_bias=True)
     with pytest.raises(ArgumentError, match=r"unknown objective 'papr'\. Did you mean 'paper'\?"):
         find_objective("papr")
 
@@ -168,19 +193,18 @@ SAME = torch.ones(CLASSES, 2, dtype=torch.bool)
 OWN = torch.eye(CLASSES, dtype=torch.bool)
 
 
-def plain_scores(table, seed=0):
+def plain_scores(table, seed=0, *, class_bias=False):
     torch.manual_seed(seed)
-    return Scores(CLASSES, table.shape[1], [CHANNELS], Forms(((2, 4, 4),), (32, 32), 2))
+    return Scores(CLASSES, table.shape[1], [CHANNELS], Forms(((2, 4, 4),), (32, 32), 2), class_bias=class_bias)
 
 
-def trained_loss(table, *, two_sided, informative, steps=120):
+def trained_loss(table, *, two_sided, informative, class_bias=True, steps=120):
     """Mean loss of the last steps; the class is a channel of the last column where `informative`, else nothing."""
-    scores, generator = plain_scores(table), torch.Generator().manual_seed(0)
+    scores, generator = plain_scores(table, class_bias=class_bias), torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(scores.parameters(), 0.03)
     positive, losses = torch.arange(24) % CLASSES, []
     for _ in range(steps):
         maps = 0.3 * torch.randn(24, CHANNELS, 2, 4, 4, generator=generator)
-        maps[:, -1] = 1.0
         if informative:
             maps[torch.arange(24), positive, :, :, -1] += 2
         loss = class_term(scores, [maps], positive, table[positive], two_sided=two_sided)
@@ -210,18 +234,6 @@ def test_training_does_not_get_below_the_floor_but_two_sided_does():
     assert trained_loss(SAME, two_sided=True, informative=False) > level - 0.05
 
 
-def floor(table):
-    """Return what class-level attributes leave of the zero level: only those that two classes share hold it up."""
-    total, sizes = 0.0, table.sum(1).tolist()
-    for a in range(len(table)):
-        for b in range(a):
-            one, other = 1 / sizes[a], 1 / sizes[b]
-            share = one / (one + other)
-            entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
-            total += int((table[a] & table[b]).sum()) * (one + other) * entropy
-    return total / len(table)
-
-
 def test_attributes_that_tell_the_class_let_the_loss_fall_without_a_look_at_the_clip():
     some = torch.tensor([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1]]).bool()
     assert floor(SAME) == pytest.approx(zero_level(CLASSES))
@@ -229,3 +241,10 @@ def test_attributes_that_tell_the_class_let_the_loss_fall_without_a_look_at_the_
     assert 0 < floor(some) < zero_level(CLASSES)
     assert trained_loss(OWN, two_sided=False, informative=False) < 0.5 * zero_level(CLASSES)
     assert floor(some) - 0.01 < trained_loss(some, two_sided=False, informative=False) < zero_level(CLASSES) - 0.1
+    without = trained_loss(OWN, two_sided=False, informative=False, class_bias=False)
+    assert without > zero_level(CLASSES) - 0.1, "standardised features have no constant: it takes the bias"
+
+
+def test_the_floors_of_our_data_are_those_on_the_pages():
+    assert floor(World().table) == pytest.approx(4.70, abs=0.005)
+    assert floor(read_table("jhmdb").values) == pytest.approx(1.95, abs=0.005)

@@ -1,11 +1,14 @@
+import json
 import os
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from video_files import make_video
+from whytube.cli import main
 from whytube.data.importers import import_ucf101_24
 from whytube.data.layout import check_dataset, read_dataset
 from whytube.errors import ArgumentError, DataError
@@ -151,3 +154,23 @@ def test_the_real_files(tmp_path):
     assert report.ok, str(report)
     batch = read_dataset(tmp_path / "ucf").source(frames=4).batch("test", [0])
     assert batch.boxes[0]["actor"].any()
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the data set is not at hand")
+def test_the_commands_of_the_pages_on_the_real_files(tmp_path, monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["whytube", "data", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        assert end.value.code == 0, said.err
+        return json.loads(said.out)
+
+    ucf = tmp_path / "ucf"
+    given = ("--annotations", REAL / "corrected_boxes.pkl", "--splits", REAL / "splits")
+    run("import", "ucf101-24", REAL / "videos", *given, "--out", ucf, "--json")
+    found = run("check", ucf, "--deep", "--json")
+    assert found["ok"]
+    counts = {row["split"]: row["videos"] for row in found["statistics"]}
+    assert (counts["train"], counts["test"]) == (10, 6)
+    assert [one for one in found["problems"] if one["level"] == "error"] == []

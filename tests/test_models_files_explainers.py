@@ -74,6 +74,25 @@ def test_a_file_from_before_recipes_were_kept_is_read(explainer, path):
     assert load_explainer(path, explainer.classifier).attribute_names == explainer.attribute_names
 
 
+def test_a_class_bias_is_kept(tmp_path):
+    made = tiny_explainer("paper")
+    loaded = load_explainer(save_explainer(tmp_path / "e.safetensors", made, provenance={}), made.classifier)
+    assert loaded.objective == "paper"
+    assert torch.equal(loaded.scores.class_bias, made.scores.class_bias)
+
+
+def test_what_was_called_paper_before_it_had_a_class_bias_is_paper_sgd_now(tmp_path):
+    made = tiny_explainer("paper-sgd")
+    path = save_explainer(tmp_path / "e.safetensors", made, provenance={})
+    tensors, header = load_tensors(path, kind="explainer")
+    save_tensors(path, tensors, header | {"objective": "paper"}, kind="explainer")
+    loaded = load_explainer(path, made.classifier)
+    assert loaded.objective == loaded.name == "paper-sgd"
+    question = ask(made.classifier, Tints().batch("test", range(2)).clips)
+    assert torch.equal(loaded(question, 2).boxes, made(question, 2).boxes)
+    assert torch.equal(loaded(question, 2).scores, made(question, 2).scores)
+
+
 def test_another_classifier_is_refused(path):
     with pytest.raises(ModelError, match="it explains other classes than the classifier's"):
         load_explainer(path, tiny_classifier(("a", "b", "c")))

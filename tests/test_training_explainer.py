@@ -13,9 +13,10 @@ from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES
 from whytube.explainer.scores import build_scores
 from whytube.models import load_explainer
-from whytube.models.stored import read_header
+from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
-from whytube.training.explainer import FILE, HISTORY, fit_explainer
+from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
+from whytube.training.loop import KIND
 
 QUICK = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.02, weight_decay=1e-3)
 CLASSIFIER = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1)
@@ -217,6 +218,28 @@ def test_a_recipe_by_name_or_the_default(monkeypatch):
     assert fit_explainer(tiny_classifier(), Tints(), "quick")[1].records[-1].clips == 12
     with pytest.raises(ArgumentError, match=r"unknown recipe 'quik'\. Did you mean 'quick'\?"):
         fit_explainer(tiny_classifier(), Tints(), "quik")
+
+
+def test_a_class_bias_has_a_rate_of_its_own(trained):
+    loop = _ExplainerLoop(trained, Tints(), QUICK, "paper", torch.device("cpu"))
+    weights, bias = loop.optimizer.param_groups
+    assert [one is loop.scores.class_bias for one in bias["params"]] == [True]
+    assert len(weights["params"]) + 1 == len(list(loop.scores.parameters()))
+    loop.on_step = None
+    loop._take_step()
+    assert bias["lr"] == pytest.approx(_BIAS_RATE * weights["lr"])
+    plain = _ExplainerLoop(trained, Tints(), QUICK, "paper-sgd", torch.device("cpu"))
+    assert len(plain.optimizer.param_groups) == 1
+
+
+def test_a_run_from_before_the_class_bias_is_not_resumed(tmp_path):
+    recipe = replace(QUICK, clips=24)
+    fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper-sgd", out_dir=tmp_path)
+    tensors, header = load_tensors(tmp_path / FILE, kind=KIND)
+    header["run"]["objective"] = "paper"
+    save_tensors(tmp_path / FILE, tensors, header, kind=KIND)
+    with pytest.raises(ModelError, match="its class bias is None, expected True"):
+        fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper", out_dir=tmp_path, resume=True)
 
 
 def test_the_papers_recipe_is_the_papers():

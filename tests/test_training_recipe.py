@@ -13,6 +13,7 @@ def test_the_paper_says():
     assert (paper.optimizer, paper.lr, paper.momentum, paper.weight_decay) == ("sgd", 0.1, 0.9, 1e-3)
     assert paper.batch_size == 64
     assert paper.erase == 0
+    assert (paper.clips, paper.schedule, paper.flip) == (100 * 2284, "steps", 0.5), "not in the paper: ours"
 
 
 @pytest.mark.parametrize("recipes", [RECIPES, EXPLAINER_RECIPES], ids=["classifier", "explainer"])

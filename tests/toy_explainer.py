@@ -4,7 +4,7 @@ import torch
 
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
-from whytube.explainer.explainer import Explainer
+from whytube.explainer.explainer import Explainer, find_objective
 from whytube.explainer.scores import Forms, Scores, build_scores
 from whytube.models import save_classifier, save_explainer
 
@@ -20,11 +20,19 @@ def saved_model(folder, explainer):
     return folder
 
 
-def tiny_scores(classes=4, attributes=5, *, grids=GRIDS, channels=CHANNELS, seed=0):
-    """Random scores in float64 on two small maps."""
+def tiny_scores(classes=4, attributes=5, *, grids=GRIDS, channels=CHANNELS, class_bias=False, seed=0):
+    """Random scores in float64 on two small maps; so is the bias of classes, where there is one."""
     torch.manual_seed(seed)
     size, frames = (8 * grids[0][1], 8 * grids[0][2]), grids[0][0]
-    return Scores(classes, attributes, channels, Forms(grids, size, frames)).double()
+    scores = Scores(classes, attributes, channels, Forms(grids, size, frames), class_bias=class_bias).double()
+    return with_random_classes(scores) if class_bias else scores
+
+
+def with_random_classes(scores):
+    """Fill what begins at zero where classes have a bias."""
+    for weights in (*scores.class_weights, scores.class_bias):
+        torch.nn.init.normal_(weights, std=0.2)
+    return scores
 
 
 def tiny_maps(batch=2, *, grids=GRIDS, channels=CHANNELS, seed=1):
@@ -48,5 +56,10 @@ def tiny_explainer(objective="ours", *, table=None, words=None, classifier=None,
     classifier = classifier or tiny_classifier()
     table = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 0]]).bool() if table is None else table
     words = words or tuple(f"word {s}" for s in range(table.shape[1]))
-    scores = build_scores(classifier, len(words), shapes=shapes, seed=seed)
+    bias = find_objective(objective).class_bias
+    scores = build_scores(classifier, len(words), shapes=shapes, class_bias=bias, seed=seed)
+    if bias:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            with_random_classes(scores)
     return Explainer(classifier, scores.eval(), words, table, objective)

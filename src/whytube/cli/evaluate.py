@@ -62,7 +62,8 @@ def evaluate(
             help="Baselines, peers and controls of the model's own tubes, separated by commas. "
             "all-peers: every peer, one shot and verified."
         ),
-    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes",
+    ] = "grad-cam,centre,detector-box,true-box,random-tube,random-verified,random-attribute,shuffled-attributes,"
+    "ours-unverified,paper+verified",
     effort: Annotated[
         str,
         typer.Option(
@@ -132,9 +133,10 @@ def evaluate(
     """
     from whytube.cli.demo import print_results
     from whytube.data.source import clips_to_take
-    from whytube.evaluation.methods import Called, Remembered, load_method, make_methods
+    from whytube.evaluation.methods import Called, Remembered, available, load_method, make_methods
     from whytube.evaluation.state import state_path
     from whytube.evaluation.suite import evaluate as run_suite
+    from whytube.explainer.explainer import Explainer
     from whytube.given import model_hash
     from whytube.models import find_device, forget_weights, load_explainer, load_model
     from whytube.search.anytime import Effort, find_effort
@@ -162,15 +164,22 @@ def evaluate(
     tubes = round(cost / len(SELECTING_FILLS)) if tubes is None else tubes
     own = Remembered(explainer)
     methods: list[Any] = [own]
+    known = {explainer.name: explainer} if isinstance(explainer, Explainer) else {}
     for text in other or []:
         name, equals, path = text.rpartition("=")
         further = load_explainer(path, classifier).to(where).with_effort(explainer.effort)
         methods.append(Called(further, name) if equals else further)
+        known[methods[-1].name] = further
     names, table = source.attribute_names, source.table
     for text in own_methods or []:
         methods.append(load_method(text, classifier, attribute_names=names, table=table, seed=seed))
     wanted_peers = [name for name in peers.split(",") if name]
-    methods += make_methods(wanted_peers, classifier, source, like=own, seed=seed, tubes=tubes, area=area)
+    there = available(wanted_peers, known)
+    for name in (name for name in wanted_peers if name not in there):
+        errors.print(
+            f"without {name}: there is no explainer to make it of, see --with", highlight=False, soft_wrap=True
+        )
+    methods += make_methods(there, classifier, source, like=own, explainers=known, seed=seed, tubes=tubes, area=area)
     asked = _asked(negatives, len(classifier.classes))
     wanted = clips_to_take(source, split, count or None)
     batch_size = _evaluated_at_a_time(classifier, where)

@@ -142,7 +142,7 @@ def train_explainer(
         typer.Option(help="A file, a name, or FILE.py:NAME of yours; by default classifier.safetensors in --out."),
     ] = None,
     data: Data = "world",
-    objective: Annotated[str, typer.Option(help="paper, two-sided, ours or ours+class.")] = "ours",
+    objective: Annotated[str, typer.Option(help="paper, paper-sgd, two-sided, ours or ours+class.")] = "ours",
     shapes: Annotated[
         str,
         typer.Option(
@@ -153,7 +153,7 @@ def train_explainer(
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
-    recipe: Annotated[str, typer.Option(help="How to train: paper, converging, demo, laptop.")] = "demo",
+    recipe: Annotated[str, typer.Option(help="How to train: paper, paper-tuned, converging, demo, laptop.")] = "demo",
     clips: Clips = None,
     distinct: Distinct = None,
     lr: Rate = None,
@@ -173,7 +173,7 @@ def train_explainer(
 ) -> None:
     """Train the explainer of a frozen classifier.
 
-    Example: `whytube train explainer --out runs/mine --objective paper --recipe paper`
+    Example: `whytube train explainer --out runs/mine --objective paper --recipe paper-tuned`
     """
     from whytube.data.source import PermutedTable
     from whytube.models import find_device, load_model

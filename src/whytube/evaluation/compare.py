@@ -29,8 +29,8 @@ COMPARED = (
 
 
 def references(names: Sequence[str]) -> list[str]:
-    """Which methods the others are compared with: those called "ours" or "ours-...", else the first one."""
-    own = [name for name in names if name == "ours" or name.startswith("ours-")]
+    """Which methods the others are compared with: "ours" and "ours-regions", else the first one."""
+    own = [name for name in names if name in ("ours", "ours-regions")]
     return own or list(names[:1])
 
 

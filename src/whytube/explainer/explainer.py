@@ -9,13 +9,14 @@ import torch
 
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
-from whytube.explainer.places import find_places
+from whytube.explainer.places import find_places, place_boxes, place_iou
 from whytube.search.anytime import SILENT, Effort, search
 from whytube.search.grad_cam import map_tubes
 from whytube.search.regions import Predicted, RegionSearch, predictor_of
 from whytube.search.response import untrained_response
 from whytube.search.verify import VERIFIED_SCORE, listed, suited_attributes, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
+from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Objective:
     class_term: weight of the paper's term. two_sided: smallest plus largest tube instead of the smallest alone.
     attribute_term: weight of the contrast between present and absent attributes.
     places: afterwards train attributes to be where boxes of training clips are, where the data have any.
-    standardise: bring every feature channel to mean 0 and deviation 1.
+    standardise: bring every feature channel to mean 0 and deviation 1. class_bias: class scores have a bias.
     verify: answer with the tubes whose masking moves the classifier most, not with those that score highest.
     """
 
@@ -47,11 +48,13 @@ class Objective:
     attribute_term: float = 0.0
     places: bool = False
     standardise: bool = False
+    class_bias: bool = False
     verify: bool = False
 
 
 OBJECTIVES = {
-    "paper": Objective(),
+    "paper": Objective(standardise=True, class_bias=True),
+    "paper-sgd": Objective(),
     "two-sided": Objective(two_sided=True, standardise=True),
     "ours": Objective(class_term=0.0, attribute_term=1.0, places=True, standardise=True, verify=True),
     "ours+class": Objective(
@@ -150,7 +153,9 @@ class Explainer:
         """Answer with the k best (attribute, tube) pairs for every clip and negative class."""
         check_int(k, "k", 1)
         if not self.verifies:
-            return self._ranked(question, k)
+            boxes, values = self.attribute_tubes(question)
+            every = torch.arange(values.shape[-1], device=values.device)
+            return top_regions(boxes, every.expand(values.shape), values, k)
         *_, last = self.rounds(question, k)
         return last
 
@@ -160,7 +165,7 @@ class Explainer:
         check_int(k, "k", 1)
         places = self.places(question)
         suited = self._suited(places, question)
-        given = [self._word_tubes(places, suited, question), map_tubes(self.classifier, question)]
+        given = [self.word_tubes(places, question), map_tubes(self.classifier, question)]
         predictor = predictor_of(self.classifier, question, self.response)
         ids = torch.where(suited, places.attribute_ids[:, None], -1)
 
@@ -206,18 +211,43 @@ class Explainer:
             fits=torch.where(silent, torch.nan, fits),
         )
 
-    def _ranked(self, question: Question, k: int) -> Regions:
-        """Eq. (9): the best tube of every attribute, ranked by its score (the sigmoid is monotonous, and saturates)."""
+    def attribute_tubes(self, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
+        """Eq. (9): the best tube of every attribute, (B, N, S, T, 4), and its score, (B, N, S).
+
+        Ranked by the score: the sigmoid is monotonous, and saturates.
+        """
+        paths = [
+            max_subpath_difference(volumes, question.positive[own], question.negative[own])
+            for own, volumes in self._class_volumes(question)
+        ]
+        boxes = self.scores.forms.boxes(torch.cat([path.cells for path in paths]))
+        return boxes, torch.cat([path.value for path in paths])
+
+    def tube_scores(self, question: Question, boxes: torch.Tensor) -> torch.Tensor:
+        """Eq. (5) for any tubes (B, N, k, T, 4) and every attribute: (B, N, k, S).
+
+        A step of a tube counts with the score of the form and cell whose box overlaps it most.
+        """
+        forms = self.scores.forms
+        exists = box_areas(boxes) > 0
+        frames = torch.arange(forms.grid[0], device=boxes.device) * forms.frames // forms.grid[0]
+        steps = boxes[..., frames, :]
+        found = []
+        for own, volumes in self._class_volumes(question):
+            b = own.start
+            place = place_iou(forms, steps[b], place_boxes(forms).to(steps)).argmax(-1)  # (N, k, t)
+            apart = volumes[0, question.positive[b]] - volumes[0][question.negative[b]]  # (N, S, K, t, H, W)
+            flat = apart.transpose(2, 3).flatten(3)[:, None].expand(-1, place.shape[1], -1, -1, -1)  # (N, k, S, t, P)
+            each = flat.gather(4, place[:, :, None, :, None].expand(*flat.shape[:4], 1))[..., 0]
+            found.append((each * exists[b][..., frames][:, :, None]).sum(-1))
+        return torch.stack(found)
+
+    def _class_volumes(self, question: Question) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Class scores of all attributes, (1, C, S, K, t, H, W), a clip at a time: they are large."""
         maps = self.scores.normalise(question.features.maps)
         every = torch.arange(len(self.attribute_names), device=question.clips.device)[None]
-        paths = []
-        for b in range(len(question.clips)):  # a clip at a time: the volumes of all classes are large
-            volumes = self.scores.class_volumes([h[b : b + 1] for h in maps], every)  # (1, C, S, K, T, H, W)
-            own = slice(b, b + 1)
-            paths.append(max_subpath_difference(volumes, question.positive[own], question.negative[own]))
-        value = torch.cat([path.value for path in paths])  # (B, N, S)
-        boxes = self.scores.forms.boxes(torch.cat([path.cells for path in paths]))
-        return top_regions(boxes, every[None].expand(value.shape), value, k)
+        for b in range(len(question.clips)):
+            yield slice(b, b + 1), self.scores.class_volumes([h[b : b + 1] for h in maps], every)
 
     def _suited(self, places: Places, question: Question) -> torch.Tensor:
         """Which of the listed attributes can answer each negative: (B, N, s) bool."""
@@ -225,10 +255,9 @@ class Explainer:
         each = ids.clamp_min(0)[:, None].expand(-1, suited.shape[1], -1)
         return suited.gather(2, each) & (ids >= 0)[:, None]
 
-    def _word_tubes(
-        self, places: Places, suited: torch.Tensor, question: Question
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Best tubes of every suited attribute, in its FORMS best forms: boxes (B, N, M, T, 4), which there are."""
+    def word_tubes(self, places: Places, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
+        """Best tubes of every attribute of A, in its FORMS best forms: boxes (B, N, M, T, 4), which are suited."""
+        suited = self._suited(places, question)
         path = max_subpath(self.word_volumes(question, places.attribute_ids).unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, t, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)

@@ -3,6 +3,8 @@
     w_cs = w_c * w_s + w_c + w_s                                per scale, on 3x3 windows
     dm   = (w_pos - w_neg) * (1 + w_s) . window(h)              the additive w_s cancels in the difference
 
+With a class bias, that of a convolution with an output for every (c, s), dm also has b_(pos, s) - b_(neg, s).
+
 Scores of tubes are linear in the weights, so training needs no tape through the search: see values.py.
 
 A tube's element takes one of K forms, scales x shapes. A shape is a box of 2 or 3 cells in each direction. Its weight
@@ -142,15 +144,23 @@ class Scores(nn.Module):
 
     Maps are standardised first, (h - mean) * gain per channel: the identity until `standardise` is called. Where there
     are fewer scales than maps, the last maps are taken.
+    class_bias: whether (class, attribute) pairs have a bias b_cs, (C, S); without one, `class_bias` is None. With one,
+    w_c begins at zero, too, and the paper's loss at its all-zero level.
     """
 
-    def __init__(self, classes: int, attributes: int, channels: Sequence[int], forms: Forms) -> None:
+    def __init__(
+        self, classes: int, attributes: int, channels: Sequence[int], forms: Forms, *, class_bias: bool = False
+    ) -> None:
         super().__init__()
         self.forms = forms
         self.channels = tuple(channels)
         self.class_weights = nn.ParameterList(_weights(classes, d) for d in channels)
         self.attribute_weights = nn.ParameterList(_weights(attributes, d) for d in channels)
         self.attribute_bias = nn.Parameter(torch.zeros(attributes))
+        self.class_bias = nn.Parameter(torch.zeros(classes, attributes)) if class_bias else None
+        if class_bias:
+            for weights in self.class_weights:
+                nn.init.zeros_(weights)
         for i, d in enumerate(channels):
             self.register_buffer(f"mean{i}", torch.zeros(d))
             self.register_buffer(f"gain{i}", torch.ones(d))
@@ -219,9 +229,14 @@ class Scores(nn.Module):
         """Weights w_s, for any clip: per scale (1, S, 9, d)."""
         return [self.tap_weights("attribute", scale)[None] for scale in range(len(self.channels))]
 
+    def class_offsets(self, attributes: torch.Tensor) -> torch.Tensor | None:
+        """Bias b_cs of class scores: attributes (B, s) -> (B, C, s); None without one."""
+        return None if self.class_bias is None else self.class_bias.T[attributes.clamp_min(0)].transpose(1, 2)
+
     def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
-        """Class scores w_c * (1 + w_s) . h: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
-        return self.volumes(maps, self.class_kernels(attributes))
+        """Class scores w_c * (1 + w_s) . h, and the bias: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
+        volumes, offsets = self.volumes(maps, self.class_kernels(attributes)), self.class_offsets(attributes)
+        return volumes if offsets is None else volumes + offsets[..., None, None, None, None]
 
     def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
         """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
@@ -291,7 +306,14 @@ class Scores(nn.Module):
         return sums
 
 
-def build_scores(classifier: VideoClassifier, attributes: int, *, shapes: str = "multiple", seed: int = 0) -> Scores:
+def build_scores(
+    classifier: VideoClassifier,
+    attributes: int,
+    *,
+    shapes: str = "multiple",
+    class_bias: bool = False,
+    seed: int = 0,
+) -> Scores:
     """Build untrained scores that fit a classifier's maps; shapes: a name of SHAPE_SETS."""
     check_choice(shapes, "shapes", SHAPE_SETS)
     maps = classifier.map_shapes()[-1:] if shapes == "single" else classifier.map_shapes()
@@ -299,7 +321,8 @@ def build_scores(classifier: VideoClassifier, attributes: int, *, shapes: str = 
     forms = Forms(grids, classifier.size, classifier.frames, SHAPE_SETS[shapes])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Scores(len(classifier.classes), attributes, [d for d, *_ in maps], forms)
+        channels = [d for d, *_ in maps]
+        return Scores(len(classifier.classes), attributes, channels, forms, class_bias=class_bias)
 
 
 def _weights(rows: int, channels: int) -> nn.Parameter:

@@ -42,13 +42,20 @@ def difference_values(
     attribute_ids: (B, s), -1 where a clip has fewer.
     """
     searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
+    offsets = scores.class_offsets(attribute_ids)  # (B, C, s) or None
 
     def find(part: slice, volumes: torch.Tensor) -> list[Subpath]:
+        if offsets is not None:
+            volumes.add_(offsets.detach()[part][..., None, None, None, None])
         return [search(volumes, positive[part]) for search in searches]
 
     classes, gains = scores.class_factors(attribute_ids)
     rows = _difference_rows(positive, len(classes[0]), attribute_ids.shape[1])
-    return _tube_values(scores, maps, find, rows, classes, gains)[0]
+    value, length = _tube_values(scores, maps, find, rows, classes, gains)
+    if offsets is None:
+        return value
+    added = offsets.flatten()[rows[0]] - offsets.flatten()[rows[1]]
+    return value + (added - added.detach()) * length  # the value has the bias: this adds its gradient
 
 
 def _difference_rows(positive: torch.Tensor, classes: int, count: int) -> torch.Tensor:

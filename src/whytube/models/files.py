@@ -271,14 +271,16 @@ def load_explainer(path: str | os.PathLike[str], classifier: VideoClassifier) ->
         raise ModelError(f"cannot use {path}: it explains other classes than the classifier's")
     if told.classifier not in (None, fingerprint(classifier)):
         raise ModelError(f"cannot use {path}: it was trained for another classifier. Train an explainer for this one")
-    wrong = "it does not fit the classifier's maps"
-    scores = build_scores(classifier, len(told.attributes), shapes=told.shapes)
+    bias, wrong = "class_bias" in tensors, "it does not fit the classifier's maps"
+    scores = build_scores(classifier, len(told.attributes), shapes=told.shapes, class_bias=bias)
+    # Before `paper` had a class bias and standardised features, the name stood for what is `paper-sgd` now.
+    objective = "paper-sgd" if told.objective == "paper" and not bias else told.objective
     own = {name: tensors.pop(name) for name in list(tensors) if told.response is not None and name.startswith(RESPONSE)}
     fill(scores, tensors, path, wrong)
     response = None if told.response is None else _response(told.response, own, classifier, path, wrong)
     try:
         table = torch.tensor(told.table, dtype=torch.bool)
-        return Explainer(classifier, scores.eval(), told.attributes, table, told.objective, told.fit, response)
+        return Explainer(classifier, scores.eval(), told.attributes, table, objective, told.fit, response)
     except (RuntimeError, ValueError) as error:
         raise ModelError(f"cannot use {path}: {wrong}. {_one_line(error)}") from error
 

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
     from whytube.explainer.fit import FitCurve
+    from whytube.explainer.scores import Scores
     from whytube.training.history import History, Record
 
 # Names of their own: the classifier's run may stand in the same folder.
 FILE = "explainer_run.safetensors"
 HISTORY = "explainer_history.json"
 _STATISTICS_BATCHES = 8
+_BIAS_RATE = 30.0
+"""Rate of a class bias, as a multiple of that of weights: it is one number beside 9 d of them."""
 
 
 def fit_explainer(
@@ -85,6 +88,13 @@ def fit_explainer(
     return explainer, history
 
 
+def _groups(scores: Scores) -> list[dict[str, Any]]:
+    """Parameters in groups of one rate each."""
+    bias = scores.class_bias
+    groups: list[dict[str, Any]] = [{"params": [one for one in scores.parameters() if one is not bias]}]
+    return groups if bias is None else [*groups, {"params": [bias], "factor": _BIAS_RATE}]
+
+
 class _ExplainerLoop(Loop):
     """Trains the scores of (class, attribute) pairs for an objective."""
 
@@ -98,12 +108,14 @@ class _ExplainerLoop(Loop):
         self.objective = find_objective(objective)
         super().__init__(classifier, source, recipe, device, argument="classifier")
         classifier.eval()
-        scores = build_scores(classifier, len(source.attribute_names), shapes=shapes, seed=recipe.seed)
+        count, bias = len(source.attribute_names), self.objective.class_bias
+        scores = build_scores(classifier, count, shapes=shapes, class_bias=bias, seed=recipe.seed)
         self.scores = self.module = scores.to(device)
-        self.optimizer = recipe.build_optimizer(self.scores.parameters())
+        self.optimizer = recipe.build_optimizer(_groups(self.scores))
         self.fit: FitCurve | None = None
         self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
         self.same |= {"objective": objective, "shapes": shapes, "classifier's fingerprint": fingerprint(classifier)}
+        self.same |= {"class bias": True} if bias else {}  # `paper` had none before
         self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
 
     def begin(self) -> None:

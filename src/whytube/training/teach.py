@@ -173,12 +173,15 @@ class _Widened:
 def _widened_scores(explainer: Explainer, wide: _Widened) -> Scores:
     """Return a copy of the scores with room for new words, whose weights are zero: they are everywhere alike."""
     old = explainer.scores
-    new = Scores(len(wide.classes), len(wide.attribute_names), old.channels, old.forms).to(explainer.device)
-    count = len(old.attribute_bias)
+    bias, count = old.class_bias is not None, len(old.attribute_bias)
+    new = Scores(len(wide.classes), len(wide.attribute_names), old.channels, old.forms, class_bias=bias)
+    new.to(explainer.device)
     with torch.no_grad():
         for name, tensor in new.state_dict().items():
             if name.startswith("attribute_"):
                 tensor.zero_()[:count] = old.state_dict()[name]
+            elif name == "class_bias":
+                tensor.zero_()[:, :count] = old.state_dict()[name]
             else:
                 tensor.copy_(old.state_dict()[name])
     return new

@@ -16,6 +16,7 @@ from whytube.evaluation.methods.controls import (
     Remembered,
     ShuffledAttributes,
 )
+from whytube.evaluation.methods.counterparts import COUNTERPARTS, Unverified, Verified, available, counterpart
 from whytube.evaluation.methods.maps import TUBES, MapMaker, MapMethod, VerifiedMap
 from whytube.evaluation.methods.own import load_method
 from whytube.evaluation.methods.shuffled_scores import ShuffledScores
@@ -23,7 +24,7 @@ from whytube.explainer.explainer import Explainer
 from whytube.search.anytime import AREA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTROLS",
+    "COUNTERPARTS",
     "GROUPS",
     "MAKERS",
     "METHODS",
@@ -48,7 +50,10 @@ __all__ = [
     "ShuffledAttributes",
     "ShuffledScores",
     "TrueBox",
+    "Unverified",
+    "Verified",
     "VerifiedMap",
+    "available",
     "load_method",
     "make_methods",
 ]
@@ -124,24 +129,32 @@ def make_methods(
     source: Source,
     *,
     like: Method | None = None,
+    explainers: Mapping[str, Explainer] | None = None,
     seed: int = 0,
     tubes: int = TUBES,
     area: float = AREA,
 ) -> list[Method | TruthMethod]:
     """Make methods by name, or by that of a group; with `like`, also the controls of that method.
 
+    explainers: by name, those of which counterparts can be made, see COUNTERPARTS; `like` is one of them.
     tubes: how many a verified method tries for a clip and negative class. area: share of the clip's volume that a tube
     of a map covers, at most.
     """
     controls = {} if like is None else CONTROLS
     wanted = list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
     for name in wanted:
-        if name not in METHODS and name not in controls:
-            raise unknown_name("method", name, {**METHODS, **controls, **GROUPS})
+        if name not in METHODS and name not in controls and name not in COUNTERPARTS:
+            raise unknown_name("method", name, {**METHODS, **controls, **GROUPS, **COUNTERPARTS})
     chosen = Chosen(seed, check_int(tubes, "tubes", 1), area)
-    return [
-        controls[name](like, classifier, source, chosen)
-        if like is not None and name in controls
-        else METHODS[name](classifier, source, chosen)
-        for name in wanted
-    ]
+    own = like.method if isinstance(like, Remembered) else like
+    known = ({own.name: own} if isinstance(own, Explainer) else {}) | dict(explainers or {})
+    response = next((one.response for one in known.values() if one.response is not None), None)
+
+    def make(name: str) -> Method | TruthMethod:
+        if name in COUNTERPARTS:
+            return counterpart(name, known, response)
+        if like is not None and name in controls:
+            return controls[name](like, classifier, source, chosen)
+        return METHODS[name](classifier, source, chosen)
+
+    return [make(name) for name in wanted]
