@@ -114,7 +114,7 @@ def _summed_up(cases: torch.Tensor) -> dict[str, Any]:
     alone, fit, right, three, share, drawn = cases.unbind(1)
     rows = []
     for low, high in pairwise(PARTS):
-        inside = (alone >= SAID) & (share > low) & (share <= high)
+        inside = (alone >= SAID) & (share >= low) & ((share < high) | (high == PARTS[-1]))
         kept = {"curve alone": alone, "fit": fit, "right": right, "among three": three, "drawn": drawn}
         seen = _means({"right": right, "among three": three}, inside & (drawn > 0))
         row = {"lasts": [low, high], "count": int(inside.sum()), **_means(kept, inside), "where drawn": seen}
