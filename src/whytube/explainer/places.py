@@ -6,8 +6,7 @@ attribute's scores over the places of a step says where the attribute is. From i
 - the loss on drawn boxes, `place_term` in objective.py: cross-entropy against `place_targets`;
 - the expected IoU of any box with the attribute's box, `Places.expected_iou`; its mean over a tube's steps is the raw
   fit of the tube, `Places.raw_fit`;
-- the fit of the tube, `Places.fits`: the chance that the attribute is right about it, see fit.py, less for a tube that
-  lasts for a small part of the clip only;
+- the fit of the tube, `Places.fits`: the chance that the attribute is right about it, see fit.py;
 - volumes for the search, `Places.volumes`: the expected IoU of every place, less an offset.
 """
 
@@ -32,9 +31,6 @@ SHARPNESS = 40.0
 """Targets are proportional to exp(SHARPNESS * IoU); chosen of 12 to 60 on held-out training clips of J-HMDB."""
 OFFSET = 0.5
 """What `Places.volumes` takes off: this share of the attribute's best expected IoU in the clip."""
-LASTING = 0.75
-"""A tube that lasts for a smaller share of the clip fits less, in proportion: the chances of fit.py are of tubes that
-are there from the first drawn box to the last, and shorter ones are right less often than they say."""
 _VALUES = 1 << 24
 """Of IoUs of tubes with places that exist at one time."""
 
@@ -105,14 +101,14 @@ class Places:
     def fits(self, boxes: torch.Tensor) -> torch.Tensor:
         """Chance that each attribute is right about tubes: (B, N, M, T, 4) in pixels -> (B, N, M, s).
 
-        NaN for attributes without a fit, see `known`. A tube shorter than LASTING has a part of the chance.
+        NaN for attributes without a fit, see `known`.
         """
         shape = (*boxes.shape[:3], self.attribute_ids.shape[1])
         if self.curve is None:
             return boxes.new_full(shape, torch.nan)
         raw = self.raw_fit(boxes.flatten(1, 2))  # (B, s, N * M)
-        lasting = (box_areas(boxes) > 0).to(raw).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
-        chances = self.curve(raw, rivals(raw, self.known)) * (lasting / LASTING).clamp_max(1)
+        share = (box_areas(boxes) > 0).to(raw).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
+        chances = self.curve(raw, rivals(raw, self.known)) * self.curve.part(share)
         return torch.where(self.known[..., None], chances, torch.nan).transpose(1, 2).reshape(shape)
 
     def fits_or_raw(self, boxes: torch.Tensor) -> torch.Tensor:
