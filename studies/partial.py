@@ -67,7 +67,7 @@ def _read(paths: Sequence[Path]) -> tuple[State, dict[str, Any], int]:
         if whole is None:
             whole = part
             continue
-        for name in {*run} - {"clips", "data's fingerprint"}:
+        for name in sorted({*run} - {"clips", "data's fingerprint"}):
             if run[name] != whole.same[name]:
                 raise SystemExit(f"{path} is of another evaluation: its {name} is {run[name]}, not {whole.same[name]}")
         for name, tally in part.tallies.items():
