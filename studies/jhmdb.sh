@@ -5,7 +5,8 @@
 # STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
 # jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
 # jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
-# over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json).
+# over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
+# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -61,12 +62,25 @@ few_of() { # NAME OPTION ...: figures of a few clips of split 1
         --out "$out/jhmdb-$1.json" --overwrite "${@:2}"
 }
 
+index() { # SPLIT
+    [ -d "$out/jhmdb-$1" ] || "${whytube[@]}" data import jhmdb "$folder" --split "$1" --out "$out/jhmdb-$1"
+}
+
+boxed_only() { # FROM TO: the test clips of an index that have boxes of more than the actor
+    mkdir -p "$2"
+    cp "$1/attributes.csv" "$2/"
+    awk -F, 'function name(path) { sub(/\.[^.]*$/, "", path); n = split(path, part, "/"); return part[n - 1] "/" part[n] }
+        NR == FNR { if ($2 != "actor") boxed[$1] = 1; next }
+        FNR == 1 || ($3 == "test" && name($1) in boxed)' "$1/boxes.csv" "$1/manifest.csv" >"$2/manifest.csv"
+    awk -F, 'function name(path) { sub(/\.[^.]*$/, "", path); n = split(path, part, "/"); return part[n - 1] "/" part[n] }
+        NR == FNR { kept[name($1)] = 1; next }
+        FNR == 1 || $1 in kept' "$2/manifest.csv" "$1/boxes.csv" >"$2/boxes.csv"
+}
+
 for stage in "${stages[@]}"; do
     case $stage in
     networks)
-        for split in 1 2 3; do
-            [ -d "$out/jhmdb-$split" ] || "${whytube[@]}" data import jhmdb "$folder" --split "$split" --out "$out/jhmdb-$split"
-        done
+        for split in 1 2 3; do index "$split"; done
         running=()
         for split in 1 2 3; do
             network "$split" >"$out/i3d-$split.log" 2>&1 &
@@ -98,6 +112,14 @@ for stage in "${stages[@]}"; do
     front)
         for weight in ${WEIGHTS:-0 0.3 1 3}; do
             few_of "front-$weight" --effort normal --fit-weight "$weight" --peers "" --count "${FRONT:-0}"
+        done
+        ;;
+    boxed)
+        index 1
+        boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
+        for weight in ${WEIGHTS:-1 3}; do
+            "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
+                --fit-weight "$weight" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
         done
         ;;
     *)

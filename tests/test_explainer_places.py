@@ -1,8 +1,11 @@
 """Places: their boxes, the targets of drawn boxes, and how well tubes fit."""
 
+from dataclasses import replace
+
 import torch
 
 from toy_explainer import tiny_maps, tiny_scores
+from whytube.explainer.fit import FitCurve
 from whytube.explainer.objective import place_term
 from whytube.explainer.places import find_places, place_boxes, place_iou, place_targets, steps_of_frames
 from whytube.subpath import max_subpath
@@ -75,6 +78,23 @@ def test_fit_is_the_expected_iou_over_the_steps_of_a_tube():
     whole = (places.chances[1, 0] * region_iou(own[3][None, None], own[:, None])).sum(-1).mean()
     torch.testing.assert_close(found[1, 0, 0], whole)
     assert not found[..., 2].any(), "no tube, no fit"
+
+
+def test_a_word_about_a_short_tube_is_trusted_less_where_a_curve_says_so():
+    scores, maps = tiny_scores(), tiny_maps(1)
+    curve = FitCurve((0.0, 1.0, 0.0), (-5.0, 0.0), (0.2, 0.9), (3,) * len(scores.attribute_bias))
+    frames = scores.forms.frames
+    tubes = place_boxes(scores.forms)[[40]].double()[None, None, :, None].repeat(1, 1, frames, frames, 1)
+    for length in range(1, frames):  # the last one is whole
+        tubes[:, :, length - 1, length:] = 0
+    ids = torch.tensor([[3, 0]])
+    told, less = (
+        find_places(scores, maps, ids, how).fits(tubes)[0, 0] for how in (curve, replace(curve, lasting=0.75))
+    )  # (frames, 2)
+    part = (torch.arange(1, frames + 1) / frames / 0.75).clamp_max(1)
+    assert part[0] < 1
+    assert part[-1] == 1
+    torch.testing.assert_close(less, told * part[:, None])
 
 
 def test_the_best_tube_of_the_volumes_fits_best():

@@ -38,6 +38,8 @@ class FitCurve:
     weights: of (1, log raw, log raw / rival) in the logistic score. scores, chances: knots of the rising curve.
     boxes: (S,) training clips with a box of each attribute; one without any has no fit.
     reliability: on held-out clips that neither places nor this curve were fitted to.
+    lasting: share of the clip that a tube must last for its chance to hold; a shorter one has a part of it, in
+    proportion. 0 where short tubes are as right as long ones.
     """
 
     weights: tuple[float, ...]
@@ -45,6 +47,7 @@ class FitCurve:
     chances: tuple[float, ...]
     boxes: tuple[int, ...]
     reliability: tuple[Reliability, ...] = ()
+    lasting: float = 0.0
 
     def __post_init__(self) -> None:
         if len(self.weights) != 3 or not self.scores or len(self.scores) != len(self.chances):
@@ -53,6 +56,7 @@ class FitCurve:
             raise fail("scores", "knots that rise", self.scores)
         for chance in self.chances:
             check_probability(chance, "chances")
+        check_probability(self.lasting, "lasting")
 
     def __call__(self, raw: torch.Tensor, rival: torch.Tensor) -> torch.Tensor:
         """Chances that words are right; raw: expected IoUs, rival: the largest of other words. Any shape, the same."""
@@ -63,6 +67,10 @@ class FitCurve:
         right = torch.searchsorted(scores, value).clamp(1, len(scores) - 1)
         share = ((value - scores[right - 1]) / (scores[right] - scores[right - 1])).clamp(0, 1)
         return chances[right - 1] + share * (chances[right] - chances[right - 1])
+
+    def part(self, share: torch.Tensor) -> torch.Tensor:
+        """Return how much of its chance a tube has that lasts this share of the clip; any shape, the same."""
+        return (share / self.lasting).clamp_max(1) if self.lasting else torch.ones_like(share)
 
 
 def fit_curve(raw: torch.Tensor, rival: torch.Tensor, right: torch.Tensor, boxes: tuple[int, ...]) -> FitCurve:

@@ -107,7 +107,8 @@ class Places:
         if self.curve is None:
             return boxes.new_full(shape, torch.nan)
         raw = self.raw_fit(boxes.flatten(1, 2))  # (B, s, N * M)
-        chances = self.curve(raw, rivals(raw, self.known))
+        share = (box_areas(boxes) > 0).to(raw).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
+        chances = self.curve(raw, rivals(raw, self.known)) * self.curve.part(share)
         return torch.where(self.known[..., None], chances, torch.nan).transpose(1, 2).reshape(shape)
 
     def fits_or_raw(self, boxes: torch.Tensor) -> torch.Tensor:
@@ -138,8 +139,8 @@ class Places:
     def raw_fit(self, boxes: torch.Tensor) -> torch.Tensor:
         """How well tubes lie where each attribute is: (B, M, T, 4) in pixels -> (B, s, M) in [0, 1].
 
-        The expected IoU, averaged over the steps at which the tube exists: a short tube is not worse than a long one. A
-        tube's box at a step is the mean of its boxes in the step's frames. 0 for a tube without boxes.
+        The expected IoU, averaged over the steps at which the tube exists, however few. A tube's box at a step is the
+        mean of its boxes in the step's frames. 0 for a tube without boxes.
         """
         steps = self.chances.shape[2]
         exists = (box_areas(boxes) > 0).to(boxes.dtype)[..., None]  # (B, M, T, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -140,6 +140,8 @@ class _ExplainerLoop(Loop):
             drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
             steps, lr = recipe.place_steps, recipe.place_lr
             self.fit = calibrate(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
+            if self.fit is not None:
+                self.fit = replace(self.fit, lasting=recipe.lasting)
             fit_places(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:

@@ -36,7 +36,7 @@ class Recipe:
     for the last layers, which depend on the classes and are never pretrained.
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
     boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
-    (5 where there is no end of clips). place_steps, place_lr: length and rate of that.
+    (5 where there is no end of clips). place_steps, place_lr: length and rate of that. lasting: see FitCurve.
     masked_runs: how often an explainer may run the classifier on masked clips, to learn what masking does.
     """
 
@@ -63,6 +63,7 @@ class Recipe:
     boxes: int | None = None
     place_steps: int = 200
     place_lr: float = 0.03
+    lasting: float = 0.0
     masked_runs: int = 0
     seed: int = 0
 
@@ -81,7 +82,7 @@ class Recipe:
         check_choice(self.precision, "precision", PRECISIONS)
         for name in ("lr", "weight_decay", "head_lr", "mix", "place_lr"):
             _check_number(getattr(self, name), name, high=math.inf)
-        for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light"):
+        for name in ("momentum", "warmup", "label_smoothing", "erase", "flip", "crop", "span", "light", "lasting"):
             _check_number(getattr(self, name), name, high=1.0)
         if not _is_range(self.erase_area):
             raise fail("erase_area", "two fractions of the frame, the smaller first", self.erase_area)
