@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whytube.explanation import Explanation
-from whytube.report import overlay_video, write_report
+from whytube.report import overlay_video, write_masked_video, write_report
 from whytube.web.store_database import make_durable
 from whytube.web.work import Outcome
 
@@ -23,6 +23,16 @@ def overlay(inputs: dict[str, Any], context: Context) -> Outcome:
     explanation = Explanation.from_dict(inputs["document"])
     _durable(overlay_video(inputs["play"], explanation, Path(inputs["folder"]) / name, style=inputs["style"]))
     return Outcome(value={"url": f"/api/results/{inputs['result']}/{name}"})
+
+
+def masked(inputs: dict[str, Any], context: Context) -> Outcome:
+    """Write the video with the tube of one reason filled."""
+    context.progress(0, 1, "hiding the tube in every frame")
+    reason, fill = inputs["reason"], inputs["fill"]
+    target = Path(inputs["folder"]) / f"masked-{reason}-{fill}.mp4"
+    explanation = Explanation.from_dict(inputs["document"])
+    _durable(write_masked_video(inputs["play"], explanation, target, reason=reason, fill=fill))
+    return Outcome(value={"url": f"/api/results/{inputs['result']}/{target.name}"})
 
 
 def report(play: str, document: dict[str, Any], folder: str) -> None:

@@ -71,7 +71,10 @@ class Intake:
             return self._site.store.add_video(folder, video, content)
 
     def example(self, name: str) -> tuple[Video, bool]:
-        """Keep a clip of the embedded world; it is rendered again, and is the same video each time."""
+        """Keep a clip of the embedded world; it is rendered once."""
+        there = self._site.store.example(name)
+        if there is not None:
+            return there, False
         with self._site.store.receiving() as folder:
             path = folder / "example.mp4"
             limits = self._site.settings.limits
@@ -79,7 +82,9 @@ class Intake:
                 "whytube.web.decoding:render_example", str(path), EXAMPLES[name], limits=limits, largest=64 << 20
             )
             with path.open("rb") as source:
-                return self.add(source, f"{name}.mp4")
+                video, new = self.add(source, f"{name}.mp4")
+        self._site.store.note_example(name, video.id)
+        return video, new
 
     def examples(self) -> list[Example]:
         """List the clips to start with."""

@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS results (
     id TEXT PRIMARY KEY, video TEXT NOT NULL REFERENCES videos(id) ON DELETE CASCADE, document TEXT NOT NULL,
     created TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS results_video ON results(video);
+CREATE TABLE IF NOT EXISTS examples (
+    name TEXT PRIMARY KEY, video TEXT NOT NULL REFERENCES videos(id) ON DELETE CASCADE);
 """
 
 
@@ -121,6 +123,16 @@ class Store:
     def video_folder(self, ident: str) -> Path:
         """Folder with the files of a video that is there."""
         return self.videos / ident
+
+    def example(self, name: str) -> Video | None:
+        """Find the video of an example that was rendered before."""
+        row = self.database.one("SELECT v.* FROM videos v JOIN examples e ON e.video = v.id WHERE e.name=?", [name])
+        return None if row is None else _video(row)
+
+    def note_example(self, name: str, video: str) -> None:
+        """Remember which video an example is."""
+        with self.database.transaction() as rows:
+            rows.execute("INSERT OR REPLACE INTO examples SELECT ?, id FROM videos WHERE id=?", [name, video])
 
     def delete_video(self, ident: str) -> bool:
         """Forget a video with its results; says whether it was there."""

@@ -49,8 +49,8 @@ class Kind:
     """A kind of job.
 
     body: what a client sends. run: MODULE:FUNCTION of the worker. gather: collects, in the server, what the worker
-    needs: values that can be pickled. ready: says whether the outcome of an ended job is still there. keep: called in
-    the server with the outcome before the job is done; by default the document is kept as a result.
+    needs: values that can be pickled. keep: called in the server
+    with the outcome before the job is done; by default the document is kept as a result.
     """
 
     body: type[messages.Message]
