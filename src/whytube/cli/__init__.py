@@ -11,6 +11,7 @@ train.py     train classifier, train explainer
 data.py      data export, data check, data import
 models.py    models list, models info
 bulk.py      bulk, query
+serve.py     serve
 
 Commands import torch and the library inside their functions, so that --help answers at once.
 """
@@ -26,7 +27,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import whytube
-from whytube.cli import bulk, classify, data, evaluate, explain, models, report, train
+from whytube.cli import bulk, classify, data, evaluate, explain, models, report, serve, train
 from whytube.cli.options import Plain, errors
 from whytube.errors import WhytubeError, printable
 
@@ -45,6 +46,7 @@ app.command("report", cls=Plain)(report.report)
 app.command("evaluate")(evaluate.evaluate)
 app.command("bulk")(bulk.bulk)
 app.command("query")(bulk.query)
+app.command("serve")(serve.serve)
 app.add_typer(train.train, name="train")
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
