@@ -51,9 +51,10 @@ export class OwnTube {
     return interpolated({ frames, boxes: frames.map((key) => this.keys.get(key)) }, frame);
   }
 
-  /** All boxes, as the server takes them. */
+  /** The tube as the server takes it: its ends and the key frames between them. */
   toTube() {
-    const frames = Array.from({ length: this.last - this.first + 1 }, (_, i) => this.first + i);
+    const inside = this.keyFrames.filter((frame) => frame > this.first && frame < this.last);
+    const frames = [...new Set([this.first, ...inside, this.last])];
     return { frames, boxes: frames.map((frame) => this.at(frame).map((value) => Math.round(100 * value) / 100)) };
   }
 }
