@@ -1,12 +1,12 @@
 """A real Chromium and a real `whytube serve`, for tests of the page."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,39 +52,48 @@ def static_page(browser):
     return page
 
 
-@contextmanager
-def serving(store: Path, *options: str):
-    """Run `whytube serve` as a process of its own; gives its address. It is stopped as Ctrl-C stops it."""
-    words = [sys.executable, "-m", "whytube", "serve", "--port", "0", "--store", str(store), *options]
-    log = store.parent / f"{store.name}.log"
-    with log.open("a") as out:
-        process = subprocess.Popen(words, stdout=out, stderr=out, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    begin = log.stat().st_size
-    try:
-        yield _address(process, log, begin)
-    finally:
-        process.send_signal(signal.SIGINT)
+class Server:
+    """`whytube serve` as a process of its own, which can be stopped as Ctrl-C does and started again."""
+
+    def __init__(self, store: Path, *options: str, token: str = "") -> None:
+        self.store, self.options, self.token = store, options, token
+        self.port, self.process = 0, None
+
+    def start(self) -> None:
+        """Start it, on the port that it had before."""
+        words = [sys.executable, "-m", "whytube", "serve", "--port", str(self.port), "--store", str(self.store)]
+        words += [*self.options, *(["--token", self.token] if self.token else [])]
+        log = self.store.parent / f"{self.store.name}.log"
+        with log.open("w") as out:
+            self.process = subprocess.Popen(words, stdout=out, stderr=out, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        deadline = time.monotonic() + 120
+        while (found := re.search(r"http://\S+:(\d+)/", log.read_text())) is None:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise AssertionError(f"the server did not start: {log.read_text()}")
+            time.sleep(0.1)
+        self.port = int(found[1])
+
+    def stop(self) -> None:
+        """Stop it, and wait until it has."""
+        self.process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=20)
+            self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
 
-def _address(process: subprocess.Popen, log: Path, begin: int) -> str:
-    """Wait until the server answers."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        told = log.read_text()[begin:]
-        urls = [word.rstrip(".,") for word in told.split() if word.startswith("http://")]
-        if process.poll() is not None:
-            raise AssertionError(f"the server ended: {told}")
-        if urls:
-            base = urls[0].split("#")[0].rstrip("/")
-            try:
-                with urllib.request.urlopen(f"{base}/healthz", timeout=5):
-                    return urls[0]
-            except OSError:
-                pass
-        time.sleep(0.1)
-    raise AssertionError(f"the server did not start: {log.read_text()}")
+@contextmanager
+def serving(store: Path, *options: str, token: str = ""):
+    """Run a server while a test needs it."""
+    server = Server(store, *options, token=token)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -66,7 +66,9 @@ export function progressText(state) {
   if (state.status === "queued") {
     return state.position > 0 ? `Waiting: ${state.position} before this one` : "Waiting for its turn";
   }
-  return state.progress?.text || "Working";
+  const { done, total, text } = state.progress ?? {};
+  if (state.kind === "explain" && done > 0) return `${done} of ${total} regions tried`;
+  return text || "Working";
 }
 
 /** How far a job is, in [0, 1]; null where that is not known. */

@@ -72,5 +72,5 @@ export function pathName(tube, size) {
   if (!tube.frames.length) return "";
   const first = placeName(tube.boxes[0], size);
   const last = placeName(tube.boxes.at(-1), size);
-  return first === last ? `in the ${first}` : `from the ${first} to the ${last}`;
+  return first === last ? `at the ${first}` : `from the ${first} to the ${last}`;
 }
