@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import secrets
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from whytube.checks import check_int
-from whytube.cli.options import Device, Model, print_plain
+from whytube.cli.options import Device, Json, Model, print_json, print_plain
 from whytube.errors import ArgumentError
 
 
@@ -42,6 +43,7 @@ def serve(
         str | None, typer.Option(metavar="TEXT", envvar="WHYTUBE_TOKEN", help="The token, instead of a new one.")
     ] = None,
     device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
     """Serve a page to ask "why not B?" of your own videos.
 
@@ -60,6 +62,8 @@ def serve(
     check_int(workers, "workers", 1, 64)
     if videos is not None and not videos.is_dir():
         raise ArgumentError(f"`videos` must be a folder, got {videos}")
+    if token is not None and re.fullmatch(r"[\w.~-]{8,200}", token, re.ASCII) is None:
+        raise ArgumentError("`token` must be 8 to 200 letters, digits, or - . _ ~, which fit into an address")
     if needs_token(host) and token is None:
         token = secrets.token_urlsafe(24)
     limits = Limits(
@@ -80,4 +84,11 @@ def serve(
         workers=workers,
         limits=limits,
     )
-    run(settings, lambda address: print_plain(f"whytube is at {address} (Ctrl-C stops it)"))
+
+    def announce(address: str) -> None:
+        if as_json:
+            print_json({"url": address, "token": token, "model": model, "store": str(settings.store)})
+        else:
+            print_plain(f"whytube is at {address} (Ctrl-C stops it)")
+
+    run(settings, announce)

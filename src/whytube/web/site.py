@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from whytube.web.board import Board
@@ -36,9 +37,17 @@ class Site:
 
     def start(self) -> None:
         """Load the model, and go on with what an earlier server left."""
-        for job in self.jobs.requeue():
-            self.board.put(job)
         self.pool.start()
+        for job in self.jobs.requeue():
+            key = key_of(job.kind, job.video, self.model["hash"], job.parameters)
+            if key != job.key:  # it was asked of another model
+                self.jobs.rekey(job.id, key)
+            self.board.put(replace(job, key=key))
+
+    def use_model(self, model: str, description: dict[str, Any]) -> None:
+        """Ask another model from now on; workers load it before their next job. description: as `describe` gives it."""
+        with self._asking:
+            self.pool.model, self.model = model, description
 
     def stop(self) -> None:
         """End all processes and close the store."""
