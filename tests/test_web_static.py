@@ -156,9 +156,9 @@ def test_probabilities_and_places_in_words(page):
     assert call(page, "evidence.js", "m => [0, .004, .834, .996, 1].map(m.percent)") == [
         text.replace(" ", "\u00a0") for text in ("0 %", "<1 %", "83 %", ">99 %", "100 %")
     ]
-    boxes = [[0, 0, 30, 30], [40, 30, 60, 50], [80, 60, 100, 80], [0, 30, 20, 50]]
+    boxes = [[0, 0, 30, 30], [40, 30, 60, 50], [80, 60, 100, 80], [0, 30, 20, 50], [40, 60, 60, 80]]
     body = "(m, boxes) => boxes.map(b => m.placeName(b, {width: 100, height: 80}))"
-    assert call(page, "tubes.js", body, boxes) == ["upper left", "centre", "lower right", "left"]
+    assert call(page, "tubes.js", body, boxes) == ["upper left", "centre", "lower right", "left", "bottom"]
 
 
 def test_a_sentence_is_text_whatever_the_names_are(page):

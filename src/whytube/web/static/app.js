@@ -121,7 +121,6 @@ class App {
     fill(find("#ask h1"), video.name);
     find("#facts").textContent = `${video.duration.toFixed(1)} s · ${video.frames} frames · ${video.width} × ${video.height}`;
     this.panes[0].setVideo(video);
-    this.panes[0].question = null;
     this.predictions.set({ probabilities: {}, negatives: [] });
     this.#said(null);
     this.#answered({ write: false });

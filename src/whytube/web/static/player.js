@@ -74,11 +74,12 @@ export class Player {
 
   #shown({ mediaTime }) {
     this.watching = this.video.requestVideoFrameCallback((_, shown) => this.#shown(shown));
-    if (!this.video.seeking) this.#move(Math.round(mediaTime * this.fps));
+    if (!this.video.seeking && this.wanted === null) this.#move(Math.round(mediaTime * this.fps));
   }
 
   /** A seek to the frame that is shown already brings no new frame to tell of. */
   #arrived() {
+    if (this.video.seeking) return; // a later seek is under way
     this.wanted = null;
     this.#move(Math.floor(this.video.currentTime * this.fps + 1e-6));
   }

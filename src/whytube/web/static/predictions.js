@@ -60,7 +60,7 @@ export class Predictions {
     this.search.value = "";
     this.all = false;
     this.picked(name);
-    this.list.querySelector("[aria-pressed=true]")?.focus();
+    this.list.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
   }
 
   render() {

@@ -52,7 +52,7 @@ export function evidenceTable(reason, { positive, negative }, watch = null) {
       change("b", e.negative_before, e.negative_after),
     ),
   );
-  const caption = `How sure the network is, first as it was, then with this region …${watch ? " Press one to watch it so." : ""}`;
+  const caption = `How sure the network is, before and after this region was …${watch ? " (press to watch)" : ""}`;
   return el("table", { class: "evidence" }, el("caption", {}, caption), head, el("tbody", {}, ...rows));
 }
 
