@@ -1,4 +1,7 @@
-"""A real Chromium and a real `whytube serve`, for tests of the page."""
+"""A real Chromium and a real `whytube serve` for tests of the page, and what people do on it.
+
+`browser`, `page_server` and `opened` are fixtures; conftest.py offers them to all tests.
+"""
 
 import os
 import re
@@ -15,6 +18,8 @@ import pytest
 STATIC = Path(__file__).parents[1] / "src" / "whytube" / "web" / "static"
 AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 NOWHERE = "http://page.test"
+TOKEN = "a-token-for-tests"
+WAIT = 150_000  # milliseconds, on a machine that does other work too
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
@@ -97,3 +102,84 @@ def serving(store: Path, *options: str, token: str = ""):
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with started_browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def page_server(tmp_path_factory, browser):
+    """Serve the demo model, with a token and one video in its folder."""
+    folder = tmp_path_factory.mktemp("served")
+    clips = folder / "clips"
+    clips.mkdir()
+    dance(clips / "from the folder.mp4", 2)
+    with serving(folder / "store", "--videos", str(clips), token=TOKEN) as started:
+        yield started
+
+
+def dance(path: Path, index: int = 0) -> Path:
+    """Write a clip of the embedded world as a file of 48 frames, three for each of the model's 16."""
+    from whytube.data.world import World
+    from whytube.video import write_video
+
+    clip = World(size=96).batch("test", [index]).clips[0]
+    return write_video(path, clip.repeat_interleave(3, dim=1), 24.0)
+
+
+@pytest.fixture
+def opened(browser, page_server):
+    """Open the page with the token; the page must not complain in the console."""
+    pages = []
+
+    def make(path: str = "/", **options):
+        context = browser.new_context(**{"viewport": {"width": 1360, "height": 900}, **options})
+        page = context.new_page()
+        pages.append(page)
+        page.set_default_timeout(WAIT)
+        page.problems = []
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("console", lambda told: told.type == "error" and page.problems.append(told.text))
+        page.goto(f"{page_server.address}{path}#token={TOKEN}")
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield make
+    for page in pages:
+        page.context.close()
+        assert page.problems == []
+
+
+def example(page, name: str = "Gavotte"):
+    """Take an example and wait for its predictions."""
+    page.click(f".examples button:text-is('{name}')")
+    page.wait_for_selector("#said:not([hidden])")
+
+
+def ask(page, negative: str = "jive"):
+    """Ask why not a class with little effort, and wait for the whole answer."""
+    page.evaluate("document.querySelector('.options').open = true")
+    page.select_option("[name=effort]", "quick")
+    page.fill("[name=search]", negative)
+    page.press("[name=search]", "Enter")
+    page.wait_for_selector(".share:not([hidden])")
+
+
+def fetched(page, path: str):
+    return page.evaluate("async path => (await fetch(path)).json()", path)
+
+
+def document(page) -> dict:
+    return fetched(page, f"/api/results/{page.url.split('/r/')[1].split('?')[0]}")["document"]
+
+
+def still(page, frame: int):
+    """Stop at a frame, with the slider of the time line."""
+    page.locator(".bed input").first.fill(str(frame))
+    page.wait_for_function(
+        "f => document.querySelector('video').seeking === false && document.querySelector('canvas').dataset.frame == f",
+        arg=frame,
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from browsing import STATIC, started_browser, static_page
+from browsing import STATIC, static_page
 from explanation_examples import explanation, reason
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.report.draw import PALETTE, boxes_between, reason_colour
@@ -14,9 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page():
-    with started_browser() as browser:
-        yield static_page(browser)
+def page(browser):
+    return static_page(browser)
 
 
 def call(page, module: str, body: str, value=None):
