@@ -127,7 +127,7 @@ def test_a_search_can_be_cancelled(opened):
     example(page, "Minuet")
     page.select_option("[name=effort]", "thorough")
     with page.expect_response(lambda r: r.request.method == "POST" and r.url.endswith("/api/jobs")) as started:
-        page.get_by_role("button", name="why not").first.click()
+        page.get_by_role("button", name="why not?").first.click()
     job = started.value.json()
     page.click(".answer > .work button")
     page.wait_for_selector(".remark:has-text('Stopped')")
@@ -145,7 +145,7 @@ def test_another_video_stops_what_was_asked(opened):
     example(page, "Minuet")
     page.select_option("[name=effort]", "thorough")
     with page.expect_response(lambda r: r.request.method == "POST" and r.url.endswith("/api/jobs")) as started:
-        page.get_by_role("button", name="why not").nth(3).click()
+        page.get_by_role("button", name="why not?").nth(3).click()
     job = started.value.json()
     page.click("text=Another video")
     page.wait_for_function(
