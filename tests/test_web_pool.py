@@ -23,7 +23,8 @@ def build():
 
 
 def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    listed = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for text in listed for child in text.split()]
 
 
 def worker(server):
@@ -82,9 +83,7 @@ def test_what_was_asked_goes_on_after_a_restart_also_with_another_model(tmp_path
         asked = second.follow(waiting["id"])[-1][1]
         assert asked["status"] == "done"
         told = second.get(f"/api/results/{asked['result']}").json()["document"]
-        assert set(told["probabilities"]) == {"up", "down", "aside"}, (
-            "who waited is answered by the model that is there"
-        )
+        assert set(told["probabilities"]) == {"up", "down", "aside"}, "whoever is there answers"
         assert second.get(f"/api/results/{result}").json() == document, "a shared link stays"
         assert second.get(f"/r/{result}").status_code == 200
         new = second.done(kind="classify", video=first.video)
