@@ -224,7 +224,7 @@ def test_without_its_token_the_page_asks_for_it(browser, page_server):
     page.wait_for_selector("#token[open]")
     page.fill("#token input", "wrong")
     page.click("#token button")
-    page.wait_for_function("document.querySelector('.wrong').textContent !== ''")
+    page.wait_for_function("() => document.querySelector('.wrong').textContent !== ''")
     page.fill("#token input", TOKEN)
     page.click("#token button")
     page.wait_for_selector("body[data-ready]")
