@@ -73,7 +73,8 @@ def test_what_was_asked_goes_on_after_a_restart_also_with_another_model(tmp_path
         result, old = first.explained(first.video), first.done(kind="classify", video=first.video)
         document = first.get(f"/api/results/{result}").json()
         job = start(first, effort=4)
-        waiting = first.ask(kind="what_if", video=first.video, tube={"frames": [0], "boxes": [[0, 0, 9, 9]]}).json()
+        tube = {"frames": [0, 15], "boxes": [[0, 0, 90, 90]] * 2}
+        waiting = first.ask(kind="what_if", video=first.video, tube=tube).json()
         assert first.stop() == 0
         assert first.errors == ""
     (tmp_path / "other.py").write_text(OTHER)
