@@ -94,6 +94,7 @@ def test_comparing_two_classes(opened):
     page.fill("[name=search]", "polka")
     page.press("[name=search]", "Enter")
     page.wait_for_selector(".pane:nth-child(2) .share:not([hidden])")
+    assert page.evaluate("document.activeElement.dataset.name") == "polka", "the focus stays with what was picked"
     sentences = page.locator(".sentence").all_inner_texts()
     assert "not jive" in sentences[0]
     assert "not polka" in sentences[1]

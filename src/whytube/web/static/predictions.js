@@ -60,7 +60,8 @@ export class Predictions {
     this.search.value = "";
     this.all = false;
     this.picked(name);
-    this.list.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
+    const button = [...this.list.querySelectorAll("button")].find((each) => each.dataset.name === name);
+    button?.focus({ preventScroll: true });
   }
 
   render() {
@@ -91,6 +92,7 @@ export class Predictions {
       {
         type: "button",
         class: "pick",
+        "data-name": name,
         "aria-pressed": String(kind === "b"),
         on: { click: () => this.#pick(name) },
       },
