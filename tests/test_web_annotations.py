@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from whytube.web.annotation_actions import Action
 from whytube.web.annotations import Annotations, OutOfDateError
+from whytube.web.store_database import Database
 
 ACTIONS = TypeAdapter(Action)
 UNDO = ACTIONS.validate_python({"type": "undo"})
@@ -22,22 +23,31 @@ def key(frame, attribute="ball"):
     return ACTIONS.validate_python({"type": "set_key", "attribute": attribute, "frame": frame, "box": [0, 0, 9, 9]})
 
 
+def opened(path):
+    """Open a store with two videos, of which it needs to know no more than their ids."""
+    database = Database(path)
+    database.add_tables("CREATE TABLE IF NOT EXISTS videos (id TEXT PRIMARY KEY)")
+    with database.transaction() as rows:
+        rows.execute("INSERT OR IGNORE INTO videos VALUES ('v'), ('other')")
+    return Annotations(database)
+
+
 @pytest.fixture
 def store(tmp_path):
-    found = Annotations(tmp_path / "store.sqlite")
+    found = opened(tmp_path / "store.sqlite")
     yield found
-    found.close()
+    found._database.close()
 
 
 def test_an_action_is_a_version_and_stays(store, tmp_path):
     assert store.state("v").version == 0
     assert store.append("v", "ann", key(0), version=0).version == 1
     assert store.append("v", "ann", key(5), version=1).boxes == 2
-    again = Annotations(tmp_path / "store.sqlite")
+    again = opened(tmp_path / "store.sqlite")
     assert again.state("v").tracks["ann", "ball", 1].frames == [0, 5]
     assert [entry.version for entry in again.log("v")] == [1, 2]
     assert [entry.version for entry in again.log("v", after=1)] == [2]
-    again.close()
+    again._database.close()
 
 
 def test_an_action_for_an_old_version_adds_nothing(store):
@@ -92,9 +102,18 @@ def test_words_and_drafts_are_kept(store):
     store.keep_draft("v", "m1", "waltz", [{"attribute": "ball"}])
     assert store.drafts("m1") == {"v": ("waltz", [{"attribute": "ball"}])}
     assert store.drafts("m2") == {}
+    store.keep_draft("gone", "m1", "waltz", [])
+    assert list(store.drafts("m1")) == ["v"]
+
+
+def test_all_of_a_video_goes_with_it(store):
     store.append("v", "ann", key(0), version=0)
-    store.forget("v")
-    assert (store.drafts("m1"), store.states()) == ({}, {})
+    store.keep_draft("v", "m1", "waltz", [])
+    with store._database.transaction() as rows:
+        rows.execute("DELETE FROM videos WHERE id='v'")
+    assert (store.drafts("m1"), store.states(), store.state("v").version) == ({}, {}, 0)
+    with pytest.raises(LookupError):
+        store.append("v", "ann", key(0), version=0)
 
 
 WRITER = """
@@ -102,8 +121,9 @@ import sys
 from pydantic import TypeAdapter
 from whytube.web.annotation_actions import Action
 from whytube.web.annotations import Annotations
+from whytube.web.store_database import Database
 read = TypeAdapter(Action).validate_python
-store = Annotations(sys.argv[1])
+store = Annotations(Database(sys.argv[1]))
 while True:
     state = store.state("v")
     act = {"type": "set_key", "attribute": "ball", "frame": state.version, "box": [0, 0, 9, 9]}
@@ -114,6 +134,7 @@ while True:
 def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
     """More rounds by WHYTUBE_KILLS=20 pytest tests/test_web_annotations.py -k killed."""
     chance, path, last = random.Random(0), tmp_path / "store.sqlite", 0
+    opened(path)._database.close()
     for _ in range(int(os.environ.get("WHYTUBE_KILLS", "2"))):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
         acknowledged = [writer.stdout.readline()]
@@ -122,9 +143,9 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
         acknowledged += writer.stdout.read().splitlines()
         writer.wait()
         writer.stdout.close()
-        store = Annotations(path)
+        store = opened(path)
         state = store.state("v")
-        store.close()
+        store._database.close()
         numbers = [int(line) for line in acknowledged if line.strip()]
         assert numbers[0] == last + 1
         assert numbers[-1] <= state.version <= numbers[-1] + 1
