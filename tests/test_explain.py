@@ -11,11 +11,11 @@ import torch
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
 from whytube import wrap
 from whytube.errors import ArgumentError, ModelError, VideoError
-from whytube.explaining import explain, explain_all
+from whytube.explaining import explain, explain_all, explain_rounds, what_if
 from whytube.explanation import Explanation
 from whytube.models import files, load_model
 from whytube.search.verify import SELECTING_FILLS, Question, ask
-from whytube.tubes import erase, tube_mask
+from whytube.tubes import Tube, erase, tube_mask
 from whytube.video import Clip, read_clip, write_png, write_video
 
 CLASSES = ("jump", "walk", "swim")
@@ -341,3 +341,70 @@ def test_effort_and_area(video, explainer):
 
 def test_objectives_that_try_nothing_have_no_effort(video):
     assert "effort" not in explain(video, build("paper"), effort="quick").settings
+
+
+def untimed(explanation):
+    """Everything but times; measured probabilities without their last digits, which depend on what ran beside them."""
+    found = {name: value for name, value in explanation.to_dict().items() if name != "timings"}
+    for reason in found["reasons"]:
+        for row in reason["evidence"]:
+            row |= {name: round(value, 4) for name, value in row.items() if name != "fill"}
+    return found
+
+
+@pytest.mark.parametrize("objective", ["ours", "paper"])
+def test_rounds_end_with_the_answer(video, objective):
+    explainer = build(objective)
+    rounds = list(explain_rounds(video, explainer, effort=24))
+    assert len(rounds) == (1 if objective == "paper" else 5)
+    whole = explain(video, explainer, effort=24)
+    assert untimed(rounds[-1]) == untimed(whole)
+    for one in rounds:
+        assert all(len(reason.evidence) == len(FILLS) for reason in one.reasons)
+    scores = [one.reasons[0].score for one in rounds]
+    assert scores == sorted(scores)
+
+
+def test_a_tube_that_stays_is_checked_once(video, explainer, monkeypatch):
+    from whytube import asking
+
+    checked = []
+
+    def counted(classifier, question, boxes, tried, *, fill, exact=True):
+        checked.append((fill, int(tried.sum())))
+        return original(classifier, question, boxes, tried, fill=fill, exact=exact)
+
+    original = asking.masked_logits
+    monkeypatch.setattr(asking, "masked_logits", counted)
+    rounds = list(explain_rounds(video, explainer, k=1, effort=24, fills=("mean",)))
+    tubes = {reason.tube.boxes.tobytes() + reason.tube.frames.tobytes() for one in rounds for reason in one.reasons}
+    assert sum(count for _, count in checked) == len(tubes)
+
+
+def test_what_if_measures_a_tube_of_ones_own(video, explainer):
+    found = explain(video, explainer, why_not=None)
+    reason = found.reasons[0]
+    own = what_if(video, explainer, reason.tube, why=found.positive, why_not=found.negative)
+    assert [r.attribute for r in own.reasons] == [""]
+    for measured, expected in zip(own.reasons[0].evidence, reason.evidence, strict=True):
+        assert measured.fill == expected.fill
+        assert measured.positive_after == pytest.approx(expected.positive_after, abs=1e-5)
+    assert own.reasons[0].score == own.reasons[0].fall
+    assert np.abs(own.reasons[0].tube.boxes - reason.tube.boxes).max() < 1e-3
+    assert own.settings["objective"] == "what if"
+
+
+def test_what_if_joins_key_frames(video, explainer):
+    tube = Tube(np.array([0, COUNT - 1]), np.array([[0, 0, 20, 20], [20, 10, 60, 40]], dtype=float))
+    own = what_if(video, explainer, tube).reasons[0].tube
+    assert own.frames.tolist() == read_clip(video, frames=FRAMES, size=SIZE).indices.tolist()
+    share = own.frames / (COUNT - 1)
+    assert own.boxes[:, 0] == pytest.approx(20 * share, abs=1e-3)
+    assert own.boxes[:, 3] == pytest.approx(20 + 20 * share, abs=1e-3)
+
+
+@pytest.mark.parametrize("frames", [[], [900]])
+def test_what_if_wants_a_tube_that_was_seen(video, explainer, frames):
+    tube = Tube(np.array(frames, dtype=int), np.tile([1.0, 1, 9, 9], (len(frames), 1)))
+    with pytest.raises(ArgumentError, match="`tube` must be boxes on some of the 4 frames"):
+        what_if(video, explainer, tube)

@@ -17,6 +17,7 @@ NAMES = {
     "contrastive_map",
     "explain",
     "explain_all",
+    "explain_rounds",
     "fit_explainer",
     "load_model",
     "max_subpath",
@@ -26,6 +27,7 @@ NAMES = {
     "path_sum",
     "read_dataset",
     "top_subpaths",
+    "what_if",
     "wrap",
 }
 

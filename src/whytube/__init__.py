@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from whytube.explaining import contrastive_map as contrastive_map
     from whytube.explaining import explain as explain
     from whytube.explaining import explain_all as explain_all
+    from whytube.explaining import explain_rounds as explain_rounds
+    from whytube.explaining import what_if as what_if
     from whytube.explanation import Explanation as Explanation
     from whytube.explanation import Reason as Reason
     from whytube.models.find import load_model as load_model
@@ -45,6 +47,7 @@ _LATER = {
     "contrastive_map": "whytube.explaining",
     "explain": "whytube.explaining",
     "explain_all": "whytube.explaining",
+    "explain_rounds": "whytube.explaining",
     "fit_explainer": "whytube.training.explainer",
     "load_model": "whytube.models.find",
     "max_subpath": "whytube.subpath",
@@ -54,6 +57,7 @@ _LATER = {
     "path_sum": "whytube.subpath",
     "read_dataset": "whytube.data.layout",
     "top_subpaths": "whytube.subpath",
+    "what_if": "whytube.explaining",
     "wrap": "whytube.classifiers.wrap",
 }
 __all__ = ["ArgumentError", "WhytubeError", "__version__", *_LATER]

@@ -1,42 +1,32 @@
-"""explain(): a video and a model in, an Explanation out; classify() and contrastive_map() ask for less."""
+"""explain(): a video and a model in, an Explanation out; what_if(), classify() and contrastive_map() ask for less."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-import time
-from dataclasses import dataclass, replace
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
 from torch.nn.functional import interpolate
 
-from whytube.checks import check_choice, check_int, fail
-from whytube.errors import ArgumentError
-from whytube.explanation import Evidence, Explanation, Reason
+from whytube.asking import Asked, named
+from whytube.checks import check_int
+from whytube.given import Reading
 from whytube.models import load_model
 from whytube.search.anytime import AREA, Effort, find_effort
 from whytube.search.grad_cam import contrastive_maps
-from whytube.search.masked import masked_logits
 from whytube.search.verify import ask
-from whytube.tubes import FILLS, Tube
-from whytube.versions import versions
-from whytube.video import MAX_PIXELS, Clip, clip_of_array, read_clip
-from whytube.video.frames import FRAME_SUFFIXES
+from whytube.video import MAX_PIXELS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from os import PathLike
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.explanation import Explanation
+    from whytube.given import Video
     from whytube.models.find import Model
-    from whytube.search.verify import Question, Regions
-
-    Video: TypeAlias = str | PathLike[str] | Clip | torch.Tensor | NDArray[np.generic]
+    from whytube.tubes import Tube
 
 
 def explain(
@@ -80,9 +70,59 @@ def explain(
     >>> explain("clip.mp4", why_not="waltz").sentence  # doctest: +SKIP
     'classified as twist, not waltz, because of "swaying"'
     """
-    reading = _Reading(sampling, salvage, max_pixels, fps, size)
+    reading = Reading(sampling, salvage, max_pixels, fps, size)
     how = Effort(tubes=find_effort(effort), area=area)
-    return _explanations(video, model, why, [why_not], k=k, fills=fills, effort=how, reading=reading)[0]
+    asked = Asked(video, model, why, [why_not], k=k, fills=fills, effort=how, reading=reading)
+    return asked.told(asked.answer())[0]
+
+
+def explain_rounds(
+    video: Video,
+    model: str | PathLike[str] | Model | VideoClassifier = "demo",
+    *,
+    why: str | None = None,
+    why_not: str | None = None,
+    k: int = 2,
+    fills: Sequence[str] = ("mean", "blur", "freeze"),
+    sampling: str = "uniform",
+    effort: str | int = "normal",
+    area: float = AREA,
+    salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
+) -> Iterator[Explanation]:
+    """Yield an explanation after every round of the search, for those who watch; the last one is that of `explain`.
+
+    As `explain` does, with the same arguments. Each is checked with `fills`; a tube that stays is checked once.
+    """
+    how = Effort(tubes=find_effort(effort), area=area)
+    asked = Asked(
+        video, model, why, [why_not], k=k, fills=fills, effort=how, reading=Reading(sampling, salvage, max_pixels)
+    )
+    for regions in asked.rounds():
+        yield asked.told(regions)[0]
+
+
+def what_if(
+    video: Video,
+    model: str | PathLike[str] | Model | VideoClassifier,
+    tube: Tube,
+    *,
+    why: str | None = None,
+    why_not: str | None = None,
+    fills: Sequence[str] = ("mean", "blur", "freeze"),
+    sampling: str = "uniform",
+    salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
+) -> Explanation:
+    """Say what hiding a tube of your own does to the decision: an Explanation with this tube as its one reason.
+
+    tube: boxes in pixels of the video's own frames. Between its frames boxes are interpolated; before the first and
+    after the last one nothing is hidden. The other arguments are those of `explain`. Nothing is searched; the reason
+    has no word, and its score is how far p(A) - p(B) falls.
+    """
+    reading = Reading(sampling, salvage, max_pixels)
+    asked = Asked(video, model, why, [why_not], k=1, fills=fills, effort=Effort(), reading=reading)
+    return asked.told(asked.given(tube), {"objective": "what if", "score": "fall of p(A) - p(B)"})[0]
 
 
 def explain_all(
@@ -105,9 +145,10 @@ def explain_all(
     As `explain` does for one, with the same arguments; the video is read and classified once for all. Every question is
     searched for itself, hence with less effort by default.
     """
-    reading = _Reading(sampling, salvage, max_pixels, fps, size)
+    reading = Reading(sampling, salvage, max_pixels, fps, size)
     how = Effort(tubes=find_effort(effort), area=area)
-    return _explanations(video, model, why, None, k=k, fills=fills, effort=how, reading=reading)
+    asked = Asked(video, model, why, None, k=k, fills=fills, effort=how, reading=reading)
+    return asked.told(asked.answer())
 
 
 def classify(
@@ -127,7 +168,7 @@ def classify(
     {'quickstep': 0.994, 'charleston': 0.002}
     """
     classifier = load_model(model).classifier
-    clip = _Reading(sampling, salvage, max_pixels).clip(video, classifier)
+    clip = Reading(sampling, salvage, max_pixels).clip(video, classifier)
     question = ask(classifier, clip.frames[None].to(classifier.device))
     chances = question.features.logits[0].softmax(0)
     count = len(chances) if top is None else min(check_int(top, "top", 1), len(chances))
@@ -151,210 +192,12 @@ def contrastive_map(
     `Explanation.heat`, a map is not checked by masking anything. The arguments are those of `explain`.
     """
     classifier = load_model(model).classifier
-    clip = _Reading(sampling, salvage, max_pixels).clip(video, classifier)
+    clip = Reading(sampling, salvage, max_pixels).clip(video, classifier)
     question = ask(classifier, clip.frames[None].to(classifier.device), negatives=len(classifier.classes) - 1)
-    question = _named(question, classifier, why, [why_not])
+    question = named(question, classifier, why, [why_not])
     maps = contrastive_maps(classifier, question.clips, question.positive, question.negative)
     shape = (classifier.frames, *classifier.size)
     fine: NDArray[np.float32] = (
         interpolate(maps.float(), size=shape, mode="trilinear", align_corners=False)[0, 0].cpu().numpy()
     )
     return fine / max(float(fine.max()), 1e-12)
-
-
-def model_hash(classifier: torch.nn.Module) -> str:
-    """SHA-256 of the names and values of all tensors that a classifier runs with."""
-    digest = hashlib.sha256()
-    for name, tensor in classifier.state_dict().items():
-        if isinstance(tensor, torch.Tensor):  # a layer's `get_extra_state` may give anything else
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How a clip is made of what is given as a video."""
-
-    sampling: str = "uniform"
-    salvage: bool = False
-    max_pixels: int = MAX_PIXELS
-    fps: float | None = None
-    size: tuple[int, int] | None = None
-
-    def clip(self, video: Video, classifier: VideoClassifier) -> Clip:
-        """Read, sample and resize."""
-        frames, size = classifier.frames, classifier.size
-        if not isinstance(video, (str, PathLike, Clip)):
-            return clip_of_array(
-                video, frames=frames, size=size, sampling=self.sampling, fps=self.fps, own_size=self.size
-            )
-        if self.fps is not None or self.size is not None:
-            raise ArgumentError("`fps` and `size` are for arrays and tensors: a file or a Clip says its own")
-        if isinstance(video, Clip):
-            return video
-        return read_clip(video, frames=frames, size=size, sampling=self.sampling, **self.kept)
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """What an explanation tells of it, so that what draws on the file reads it in the same way."""
-        told = {"salvage": True} if self.salvage else {}
-        return told if self.max_pixels == MAX_PIXELS else {**told, "max_pixels": self.max_pixels}
-
-
-def _explanations(
-    video: Video,
-    model: str | PathLike[str] | Model | VideoClassifier,
-    why: str | None,
-    why_not: list[str | None] | None,
-    *,
-    k: int,
-    fills: Sequence[str],
-    effort: Effort,
-    reading: _Reading,
-) -> tuple[Explanation, ...]:
-    """Explain against the one class in `why_not` (None: the most probable), or against every other."""
-    check_int(k, "k", 1)
-    for fill in fills:
-        check_choice(fill, "fills", FILLS)
-    seconds: dict[str, float] = {}
-    started = time.perf_counter()
-
-    def done(stage: str) -> None:
-        seconds[stage] = round(time.perf_counter() - started - sum(seconds.values()), 4)
-
-    explainer = load_model(model).with_effort(effort)
-    classifier = explainer.classifier
-    done("load model")
-    clip = reading.clip(video, classifier)
-    timed = isinstance(video, (str, PathLike, Clip)) or clip.fps is not None
-    done("read video")
-    question = ask(classifier, clip.frames[None].to(explainer.device), negatives=len(classifier.classes) - 1)
-    question = _named(question, classifier, why, why_not)
-    done("classify")
-    regions = explainer(question, k)
-    done("search")
-    found = regions.scores.isfinite()
-    after = {
-        fill: masked_logits(classifier, question, regions.boxes, found, fill=fill)[0].softmax(-1) for fill in fills
-    }
-    done("verify")
-    chances = question.features.logits[0].softmax(0).tolist()
-    source, content = _identity(video, clip)
-    weights = model_hash(classifier)
-    done("hash")
-    return tuple(
-        Explanation(
-            source=source,
-            size=clip.size,
-            frames=tuple(int(i) for i in clip.indices),
-            times=tuple(float(t) for t in clip.times) if timed else None,
-            fps=clip.fps,
-            duration=clip.duration,
-            positive=classifier.classes[int(question.positive)],
-            negative=classifier.classes[negative],
-            probabilities=dict(zip(classifier.classes, chances, strict=True)),
-            reasons=_reasons(explainer.attribute_names, clip, question, regions, after, n, timed=timed),
-            settings={**explainer.settings, "k": k, "fills": list(fills), "sampling": reading.sampling, **reading.kept},
-            versions=versions(),
-            timings=seconds,
-            video_hash=content,
-            model=classifier.title,
-            model_hash=weights,
-        )
-        for n, negative in enumerate(question.negative[0].tolist())
-    )
-
-
-def _identity(video: Video, clip: Clip) -> tuple[str, str]:
-    """Where a clip comes from, and the SHA-256 of what was given: see `video_hash`, or of the pixels."""
-    if isinstance(video, (str, PathLike)):
-        path = Path(video).absolute()
-        return str(path), video_hash(path)
-    given = video.frames if isinstance(video, Clip) else video
-    array = (
-        given.detach().cpu().contiguous().numpy() if isinstance(given, torch.Tensor) else np.ascontiguousarray(given)
-    )
-    source = Path(clip.source)
-    name = str(source.absolute()) if isinstance(video, Clip) and source.exists() else clip.source
-    digest = hashlib.sha256(f"{array.dtype} {array.shape}".encode())
-    digest.update(array.data)
-    return name, digest.hexdigest()
-
-
-def video_hash(path: Path) -> str:
-    """SHA-256 of a file, or of the names and hashes of a folder's frames; "" where they cannot be read."""
-    try:
-        if not path.is_dir():
-            if not path.is_file():  # a pipe or a device may never end
-                return ""
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        digest = hashlib.sha256()
-        for frame in sorted(p for p in path.iterdir() if p.suffix.lower() in FRAME_SUFFIXES):
-            digest.update(f"{frame.name} {video_hash(frame)}\n".encode("utf-8", "surrogateescape"))
-        return digest.hexdigest()
-    except OSError:
-        return ""
-
-
-def _named(
-    question: Question, classifier: VideoClassifier, why: str | None, why_not: list[str | None] | None
-) -> Question:
-    """Turn a question about every class, the most probable first, to the classes that are named."""
-    ranked = [int(question.positive), *question.negative[0].tolist()]
-    asked = None if why_not is None else why_not[0]
-    other = None if asked is None else classifier.class_index(asked)
-    if why is None and other == ranked[0]:
-        raise ArgumentError(
-            f"`why_not` is {asked!r}, the predicted class: ask about another, or name a class A with `why`"
-        )
-    positive = ranked[0] if why is None else classifier.class_index(why)
-    if other == positive:
-        raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(asked))
-    others = [c for c in ranked if c != positive]
-    negative = others if why_not is None else others[:1] if other is None else [other]
-    return replace(
-        question,
-        positive=question.positive.new_tensor([positive]),
-        negative=question.negative.new_tensor([negative]),
-    )
-
-
-def _reasons(
-    attribute_names: tuple[str, ...],
-    clip: Clip,
-    question: Question,
-    regions: Regions,
-    after: dict[str, torch.Tensor],
-    n: int,
-    *,
-    timed: bool,
-) -> tuple[Reason, ...]:
-    """Write down the regions for negative n of a clip; after: fill -> probabilities (N, k, C) once each is masked."""
-    pair = [int(question.positive), int(question.negative[0, n])]
-    before = question.features.logits[0].softmax(0)[pair].tolist()
-    told = {fill: chances[n][:, pair].tolist() for fill, chances in after.items()}
-    ids, scores = regions.attribute_ids[0, n].tolist(), regions.scores[0, n].tolist()
-    fits = [math.nan] * len(ids) if regions.fits is None else regions.fits[0, n].tolist()
-    return tuple(
-        Reason(
-            attribute=attribute_names[ids[r]] if ids[r] >= 0 else "",
-            score=scores[r],
-            tube=_tube(regions.boxes[0, n, r], clip, timed=timed),
-            evidence=tuple(Evidence(fill, before[0], rows[r][0], before[1], rows[r][1]) for fill, rows in told.items()),
-            fit=None if ids[r] < 0 or math.isnan(fits[r]) else min(max(fits[r], 0.0), 1.0),
-        )
-        for r in range(len(scores))
-        if math.isfinite(scores[r])
-    )
-
-
-def _tube(boxes: torch.Tensor, clip: Clip, *, timed: bool) -> Tube:
-    """Boxes (T, 4) in pixels of the clip, as a tube of the video's own frames; a frame shown twice counts once."""
-    height, width = clip.size
-    scale = np.array([width, height, width, height]) / np.array([*clip.frames.shape[:-3:-1]] * 2)
-    there = (boxes[:, 2] > boxes[:, 0]).cpu().numpy()
-    frames, first = np.unique(clip.indices[there], return_index=True)
-    own = (boxes.cpu().double().numpy() * scale)[there][first]
-    return Tube(frames, own, clip.times[there][first] if timed else None)

@@ -14,8 +14,9 @@ from rich.table import Table
 from whytube.data.world import World
 from whytube.evaluation.methods import Remembered, make_methods
 from whytube.evaluation.suite import evaluate
-from whytube.explaining import explain, model_hash
+from whytube.explaining import explain
 from whytube.files import make_folder
+from whytube.given import model_hash
 from whytube.models import build_classifier, load_model, save_classifier
 from whytube.report import overlay_video, write_report
 from whytube.training import EXPLAINER_RECIPES, RECIPES, evaluate_classifier, fit_classifier, fit_explainer

@@ -124,7 +124,7 @@ def evaluate(
     from whytube.evaluation.methods import Called, Remembered, load_method, make_methods
     from whytube.evaluation.state import state_path
     from whytube.evaluation.suite import evaluate as run_suite
-    from whytube.explaining import model_hash
+    from whytube.given import model_hash
     from whytube.models import find_device, forget_weights, load_explainer, load_model
     from whytube.search.anytime import Effort, find_effort
     from whytube.search.response import untrained_response

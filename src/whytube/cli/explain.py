@@ -118,7 +118,7 @@ def explain(
     how: dict[str, Any] = {"k": k, "effort": tried, "area": area, "salvage": salvage, "max_pixels": max_pixels}
     if several:
         from whytube.cli.many import Asked, explain_many, find_videos
-        from whytube.explaining import model_hash
+        from whytube.given import model_hash
         from whytube.search.anytime import Effort, find_effort
 
         settings = explainer.with_effort(Effort(tubes=find_effort(tried), area=area)).settings

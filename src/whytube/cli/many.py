@@ -105,7 +105,7 @@ class Asked:
 
     def differs(self, old: Explanation, video: Path) -> str:
         """Say what is different about an earlier explanation of the same file; "" for nothing."""
-        from whytube.explaining import video_hash
+        from whytube.given import video_hash
 
         if old.model_hash != self.model_hash:
             return f"of another model, {old.model or 'without a name'}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from whytube.errors import ModelError
-from whytube.explaining import model_hash
+from whytube.given import model_hash
 from whytube.models.files import read_as
 from whytube.models.stored import load_tensors, save_tensors
 

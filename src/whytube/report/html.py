@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whytube.errors import ExplanationError, WhytubeError
-from whytube.explaining import video_hash
 from whytube.explanation import FIT_RULE, GUESS_RULE, RULE
 from whytube.files import write_whole
+from whytube.given import video_hash
 from whytube.report.charts import swatch
 from whytube.report.draw import reason_colour
 from whytube.report.measured import Measured, provenance_rows
