@@ -9,13 +9,17 @@ same floats.
 there is no box. After the last one the box stays where it is to the end of the video. A key frame that is `outside`
 hides the box from its frame up to the next key frame; its corners still say where the box moved to until then. This is
 what CVAT does. `Track.boxes` is the one place that computes it.
+
+**One form for one meaning**, so that what is equal compares equal: key frames that change nothing are left out (hidden
+ones at the start, or after another hidden one), a hidden box right after its last frame has that frame's corners, and
+key frames beyond the end of the video are cut off.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -49,6 +53,7 @@ class Box:
     y1: float
     x2: float
     y2: float
+    _: KW_ONLY
     outside: bool = False
     occluded: bool = False
 
@@ -72,14 +77,14 @@ class Box:
 
     def hidden(self) -> Box:
         """Return the same corners, outside."""
-        return replace(self, outside=True, occluded=False)
+        return Box(*self.corners, outside=True)
 
 
 @dataclass(frozen=True)
 class Track:
     """One thing that shows an attribute, as one person drew it: key frames, see the top of the module.
 
-    keyframes: frame -> Box, at least one; kept in order of frames. Do not change it: make a new Track.
+    keyframes: frame -> Box, at least one of them seen; kept in order of frames. Do not change it: make a new Track.
     annotator: who drew it, "" where that is not known. One annotator may have several tracks of an attribute.
     """
 
@@ -92,11 +97,22 @@ class Track:
         check_text(self.annotator, "annotator", empty=True)
         if not isinstance(self.keyframes, Mapping) or not self.keyframes:
             raise fail("keyframes", "frames with their boxes, at least one", repr(self.keyframes)[:LONGEST])
-        found = {}
+        found: dict[int, Box] = {}
+        last, before = -1, None
         for frame in sorted(_frame(frame) for frame in self.keyframes):
-            found[frame] = self.keyframes[frame]
-            if not isinstance(found[frame], Box):
-                raise fail(f"keyframes[{frame}]", "a Box", repr(found[frame])[:LONGEST])
+            box = self.keyframes[frame]
+            if not isinstance(box, Box):
+                raise fail(f"keyframes[{frame}]", "a Box", repr(box)[:LONGEST])
+            if box.outside:
+                if before is None or before.outside:
+                    continue
+                box = (before if frame == last + 1 else box).hidden()
+            found[frame] = before = box
+            last = frame
+        if not found:
+            raise fail(
+                "keyframes", "frames with their boxes, at least one not outside", f"{len(self.keyframes)} outside"
+            )
         object.__setattr__(self, "keyframes", found)
 
     def boxes(self, frames: ArrayLike) -> NDArray[np.float64]:
@@ -123,6 +139,22 @@ class Track:
         ends = [*list(self.keyframes)[1:], count]
         pairs = zip(self.keyframes.items(), ends, strict=True)
         return [(start, min(end, count), box) for (start, box), end in pairs if not box.outside and start < count]
+
+    def cut(self, count: int) -> Track:
+        """Leave out key frames beyond the end of a video of `count` frames; what is seen in it stays the same."""
+        frames = list(self.keyframes)
+        if frames[-1] < count:
+            return self
+        if frames[0] >= count:
+            raise fail("keyframes", f"frames of the video, which has {count}", f"a track that starts at {frames[0]}")
+        kept = {frame: box for frame, box in self.keyframes.items() if frame < count}
+        last = max(kept)
+        end = (
+            Box(*self.boxes([count - 1])[0].tolist(), occluded=kept[last].occluded) if not kept[last].outside else None
+        )
+        if end not in (None, kept[last]):
+            kept[count - 1] = end
+        return replace(self, keyframes=kept)
 
     @classmethod
     def from_boxes(cls, attribute: str, boxes: Mapping[int, Box], annotator: str = "") -> Track:
@@ -162,7 +194,7 @@ class Annotations:
     video: its name, usually as the CSV files of its data write it. size: (height, width) of its own frames.
     frames: how many it has. fps: frames per second, None where that is not known.
     tracks, marks: in any order; both are kept sorted, so that two equal ones compare equal. At most one mark per
-    attribute and annotator. A key frame may lie beyond the last frame: it is kept, and never shown.
+    attribute and annotator. A track must start before the last frame.
     """
 
     video: str
@@ -186,7 +218,7 @@ class Annotations:
             if not all(isinstance(one, kind) for one in given):
                 raise fail(name, f"a list of {kind.__name__}", repr(given)[:LONGEST])
             object.__setattr__(self, name, given)
-        object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=_order)))
+        object.__setattr__(self, "tracks", tuple(sorted((t.cut(self.frames) for t in self.tracks), key=_order)))
         object.__setattr__(self, "marks", tuple(sorted(self.marks)))
         said = Counter((mark.attribute, mark.annotator) for mark in self.marks)
         for (attribute, annotator), count in said.items():
