@@ -1,7 +1,7 @@
 // Keeps a tab and the server in step: actions are seen at once, sent one after the other, and never given up.
 
 import { ApiError, request } from "./api.js";
-import { applied, clashes } from "./annotate-model.js";
+import { applied, clashes } from "./annotate_model.js";
 
 const AGAIN = 1500; // milliseconds until the server is asked again after it did not answer
 

@@ -1,6 +1,6 @@
 // The picture with its boxes: draws them, and turns mouse, pen, touch and keys into boxes, zoom and pan.
 
-import { HANDLES, boxBetween, fitted, handlePoint, held, hit, moved, resized, zoomed } from "./annotate-model.js";
+import { HANDLES, boxBetween, fitted, handlePoint, held, hit, moved, resized, zoomed } from "./annotate_model.js";
 import { paintBoxes } from "./paint.js";
 
 const REACH = { mouse: 8, pen: 12, touch: 20 }; // screen pixels around a handle
