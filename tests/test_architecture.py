@@ -31,6 +31,7 @@ LEVELS = (
     ("training",),
     ("evaluation",),
     ("report",),
+    ("web",),
     ("cli",),
 )
 # The one place where a heavy library may be imported, and always inside a function unless the place is itself lazy;
@@ -51,6 +52,11 @@ ONLY_IN = {
     "rich": "cli/",
     "jinja2": "report/html.py",
     "markupsafe": "report/html.py",
+    "fastapi": "web/",
+    "starlette": "web/",
+    "uvicorn": "web/",
+    "pydantic": "web/",
+    "sqlite3": "web/store",
 }
 SUBPATH_MAY_IMPORT = {"torch", "numpy", "numba", "triton", "whytube"}
 

@@ -10,6 +10,7 @@ evaluate.py  evaluate
 train.py     train classifier, train explainer
 data.py      data export, data check, data import
 models.py    models list, models info
+serve.py     serve
 
 Commands import torch and the library inside their functions, so that --help answers at once.
 """
@@ -25,7 +26,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import whytube
-from whytube.cli import classify, data, evaluate, explain, models, report, train
+from whytube.cli import classify, data, evaluate, explain, models, report, serve, train
 from whytube.cli.options import Plain, errors
 from whytube.errors import WhytubeError, printable
 
@@ -42,6 +43,7 @@ app.command("classify", cls=Plain)(classify.classify)
 app.command("demo")(report.demo)
 app.command("report", cls=Plain)(report.report)
 app.command("evaluate")(evaluate.evaluate)
+app.command("serve")(serve.serve)
 app.add_typer(train.train, name="train")
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
