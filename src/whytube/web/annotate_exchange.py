@@ -9,7 +9,7 @@ from whytube.web.annotation_actions import MOST_TRACKS, Batch, Key, Mark, SetTra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from whytube.web.annotation_actions import Simple
+    from whytube.web.annotation_actions import Present, Simple
     from whytube.web.annotation_state import State
     from whytube.web.annotations import Annotations
     from whytube.web.messages import Video
@@ -100,7 +100,7 @@ def _new(state: State, video: dict[str, Any], who: str, name: str) -> tuple[list
         found.append(SetTrack(type="set_track", attribute=word, track=number, keys=keys, origin="import"))
     for given in video["marks"]:
         if given["annotator"] == who:
-            value = "has" if given["present"] else "has_not"
+            value: Present = "has" if given["present"] else "has_not"
             if state.marks.get((name, given["attribute"])) == value:
                 same += 1
             else:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from whytube.web.messages import Message
 
 LONGEST_NAME = 255
 MOST_KEYS = 100_000
@@ -42,13 +44,7 @@ Origin = Literal["drawn", "draft", "import"]
 Present = Literal["has", "has_not"]
 
 
-class Strict(BaseModel):
-    """Refuses fields that it does not know: a misspelt one would be lost in silence."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Key(Strict):
+class Key(Message):
     """A key frame: the box there.
 
     outside: not seen from here up to the next key; until here the box still moves to this one. occluded: partly hidden.
@@ -78,7 +74,7 @@ class SetKey(Key):
     track: Number = 1
 
 
-class DeleteKey(Strict):
+class DeleteKey(Message):
     """Take a key frame away; a track without keys is gone."""
 
     type: Literal["delete_key"]
@@ -87,7 +83,7 @@ class DeleteKey(Strict):
     frame: Frame
 
 
-class SetTrack(Strict):
+class SetTrack(Message):
     """Put a whole track in the place of what was there: an accepted draft, or one that was imported."""
 
     type: Literal["set_track"]
@@ -97,7 +93,7 @@ class SetTrack(Strict):
     origin: Origin = "drawn"
 
 
-class DeleteTrack(Strict):
+class DeleteTrack(Message):
     """Take a track away."""
 
     type: Literal["delete_track"]
@@ -105,7 +101,7 @@ class DeleteTrack(Strict):
     track: Number = 1
 
 
-class Mark(Strict):
+class Mark(Message):
     """Say whether the video has an attribute; "unknown" takes back what was said."""
 
     type: Literal["mark"]
@@ -113,20 +109,20 @@ class Mark(Strict):
     value: Literal["has", "has_not", "unknown"]
 
 
-class Label(Strict):
+class Label(Message):
     """Say which class the video is of; null for what the model says."""
 
     type: Literal["label"]
     label: Name | None
 
 
-class Undo(Strict):
+class Undo(Message):
     """Take back the annotator's last action that is not taken back yet."""
 
     type: Literal["undo"]
 
 
-class Redo(Strict):
+class Redo(Message):
     """Do again what was last taken back; a new action ends this."""
 
     type: Literal["redo"]
@@ -135,7 +131,7 @@ class Redo(Strict):
 Simple = Annotated[SetKey | DeleteKey | SetTrack | DeleteTrack | Mark | Label, Field(discriminator="type")]
 
 
-class Batch(Strict):
+class Batch(Message):
     """Several at once, taken back at once: an import."""
 
     type: Literal["batch"]

@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from whytube.web.annotation_actions import Action, Key, Name, Origin, Present
+from whytube.web.annotation_actions import (  # noqa: TC001 - pydantic reads them
+    Action,
+    Key,
+    Name,
+    Origin,
+    Present,
+)
 from whytube.web.messages import Id, Message, Video
 
 Format = Literal["cvat", "beaverdam", "label-studio", "coco", "tables"]
@@ -117,12 +123,6 @@ class WordIn(Message):
     annotator: Name
 
 
-class DraftsIn(Message):
-    """Videos that the model shall look at; null for all that it has not looked at yet."""
-
-    videos: Annotated[list[Id], Field(min_length=1, max_length=1000)] | None = None
-
-
 class Draft(Message):
     """The tube that the model takes for an attribute; fit: how sure it is, null where that is not known."""
 
@@ -159,27 +159,18 @@ class Agreement(Message):
 
 
 class Imported(Message):
-    """What an import brought: new tracks and marks per video, how many were there already, and videos that are not."""
+    """What an import brought: new tracks and marks per video, and how many were there already."""
 
     videos: dict[str, int]
     same: int
-    missing: list[str]
-
-
-class TeachIn(Message):
-    """Teach the model what was drawn; video: asked before and after, with A and B as in a job `explain`."""
-
-    video: Id | None = None
-    why: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    why_not: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
 class Teachable(Message):
-    """What teaching would use: words with the number of videos with boxes of them; too_few: boxes in one video only."""
+    """What teaching would use: words with the number of videos with boxes of them. can: whether the model has words."""
 
     videos: int
     words: dict[str, int]
-    unlabelled: int
+    can: bool
 
 
 class TaughtModel(Message):
@@ -196,7 +187,7 @@ class TaughtModel(Message):
 
 
 class TaughtModels(Message):
-    """Models that were taught from the one that the server was started with, the newest first; current: which is used."""
+    """Models that were taught from the one that the server was started with, newest first; current: which answers."""
 
     base: str
     current: Id | None
@@ -207,5 +198,3 @@ class UseIn(Message):
     """The model to answer with from now on; null for the one that the server was started with."""
 
     model: Id | None
-
-

@@ -71,6 +71,11 @@ class Annotations:
             self._states[video] = state
         return state
 
+    def state_at(self, video: str, version: int) -> State:
+        """Return what was known of a video at an earlier version."""
+        now = self.state(video)
+        return now if now.version == version else fold(e for e in self.log(video) if e.version <= version)
+
     def states(self) -> dict[str, State]:
         """Return the states of all videos with actions."""
         rows = self._database.all("SELECT DISTINCT video FROM annotation_log")

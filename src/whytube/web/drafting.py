@@ -14,6 +14,7 @@ from whytube.search.verify import ask
 from whytube.subpath import max_subpath
 from whytube.web.decoding import load_clip
 from whytube.web.work import Outcome
+from whytube.web.worker import describe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,8 @@ MOST_KEYS = 6
 def draft(inputs: dict[str, Any], context: Context) -> Outcome:
     """Propose a tube for every word in one video, or in several.
 
-    inputs: videos, a list of {"id", "clip", "frames"}. The value: per video id the predicted class, and for every
-    attribute its keys and fit; the fit is told for words of the predicted class, None for others.
+    inputs: videos, a list of {"id", "clip", "frames"}. The document, for `keep_draft` of annotate_jobs.py: per video
+    what `propose` says, and the hash of the model.
     """
     explainer = context.model
     if not isinstance(explainer, Explainer):
@@ -40,12 +41,16 @@ def draft(inputs: dict[str, Any], context: Context) -> Outcome:
         context.progress(done, len(videos), f"looking at video {done + 1} of {len(videos)}")
         predicted, drafts = propose(explainer, load_clip(video["clip"]), frames=video["frames"])
         found[video["id"]] = {"predicted": predicted, "drafts": drafts}
-    return Outcome(value={"videos": found})
+    document = {"videos": found, "model": describe(explainer)["hash"]}
+    return Outcome(value={"videos": len(found)}, document=document)
 
 
 @torch.no_grad()
 def propose(explainer: Explainer, clip: Clip, *, frames: int) -> tuple[str, list[dict[str, Any]]]:
-    """Return the predicted class and the draft of every attribute: {"attribute", "fit", "keys"}; frames: of the video."""
+    """Return the predicted class, and for every attribute a draft {"attribute", "fit", "likely", "keys"}.
+
+    likely: whether the class has the attribute. fit: told for those, where it is known. frames: of the video.
+    """
     question = ask(explainer.classifier, clip.frames[None].to(explainer.device))
     count = len(explainer.attribute_names)
     every = torch.arange(count, device=explainer.device)[None]
@@ -55,17 +60,17 @@ def propose(explainer: Explainer, clip: Clip, *, frames: int) -> tuple[str, list
     cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)
     chosen = cells.gather(2, best[:, :, None, None, None].expand(-1, -1, 1, *cells.shape[3:]))[:, :, 0]
     boxes = explainer.scores.forms.boxes(chosen)  # (1, S, T, 4)
-    fits = _fits(explainer, question, boxes)
+    fits, row = _fits(explainer, question, boxes), explainer.table[int(question.positive)].tolist()
     drafts = []
     for place, attribute in enumerate(explainer.attribute_names):
         keys = key_frames(boxes[0, place].cpu().double().numpy(), clip, frames=frames)
         if keys:
-            drafts.append({"attribute": attribute, "fit": fits[place], "keys": keys})
+            drafts.append({"attribute": attribute, "fit": fits[place], "likely": row[place], "keys": keys})
     return explainer.classes[int(question.positive)], drafts
 
 
 def _fits(explainer: Explainer, question: Question, boxes: torch.Tensor) -> list[float | None]:
-    """Fits of the tubes of all attributes, boxes (1, S, T, 4): None where the class lacks the attribute, or has none."""
+    """Fits of the tubes of all attributes, boxes (1, S, T, 4); None where the class lacks one, or none is known."""
     places = explainer.places(question)
     fits: list[float | None] = [None] * boxes.shape[1]
     ids = places.attribute_ids[0]
@@ -109,7 +114,7 @@ def _end(last: int, sampled: NDArray[np.int64], frames: int) -> int:
 
 
 def thinned(frames: NDArray[np.int64], boxes: NDArray[np.float64], slack: float) -> NDArray[np.int64]:
-    """Places (k,) of (L,) frames and boxes (L, 4) that are enough: between them, lines are within `slack` of corners."""
+    """Return places (k,) of boxes (L, 4) at frames (L,) that are enough: lines between them are off by at most `slack`."""
     keep, spans = {0, len(frames) - 1}, [(0, len(frames) - 1)]
     while spans:
         low, high = spans.pop()

@@ -1,8 +1,7 @@
-"""Teaches a model the words that were drawn, and opens models that were taught. Runs in a worker only."""
+"""Teaches a model the words that were drawn. Runs in a worker only."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,21 +14,23 @@ from whytube.data.layout.clips import boxes_at
 from whytube.data.source import BoxedBatch
 from whytube.errors import ArgumentError, DataError
 from whytube.explainer.explainer import Explainer
-from whytube.files import read_json, whole_folder, write_whole
-from whytube.models import load_explainer, load_model, save_explainer
+from whytube.search.anytime import AREA, EFFORTS
+from whytube.search.verify import ask
 from whytube.training.teach import teach as teach_words
 from whytube.tubes import Tube
 from whytube.web.decoding import load_clip
+from whytube.web.taught import save_taught
 from whytube.web.work import Outcome
+from whytube.web.worker import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from whytube.models.find import Model
     from whytube.training.teach import Taught
     from whytube.web.work import Context
 
-WEIGHTS, BASE = "explainer.safetensors", "base.json"
+HOW: dict[str, Any] = {"k": 2, "effort": EFFORTS["normal"], "area": AREA}
+"""How the asked video is asked: as a job `explain` does unless told otherwise, so that its answers are found again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,58 +102,44 @@ class DrawnSource:
 def teach(inputs: dict[str, Any], context: Context) -> Outcome:
     """Teach the model, keep what it became, and answer the asked question with both.
 
-    inputs: videos, each as Drawn has it, with tubes as {"frames", "boxes"}; folder: where to keep it; base: the model's
-    name; asked: None or {"clip", "name", "hash", "why", "why_not"}.
-    The value: the words with how well they were placed before and after, and what the taught model is (`describe`). The
-    document: both answers to the question, "before" and "after"; null where nothing was asked.
+    inputs: videos, as Drawn has them, a label of None for what the model says; folder: where to keep it; base: the name
+    of the model that the server was started with; asked: None or {"clip", "name", "hash", "why", "why_not"}.
+    The value: words with how well they were placed before and after. The document: what the taught model is, and both
+    answers, for `keep_teach` of annotate_jobs.py.
     """
     explainer = context.model
     if not isinstance(explainer, Explainer):
         raise ArgumentError("this model answers without words, so it cannot be taught any. Train an explainer first")
     context.progress(0, 1, "reading what was drawn")
-    videos = [_drawn(video) for video in inputs["videos"]]
+    videos = [_drawn(video, explainer) for video in inputs["videos"]]
     unknown = sorted({video.label for video in videos} - set(explainer.classes))
     if unknown:
         raise DataError(f"the model has no class {unknown[0]!r}: choose one of its classes for those videos")
-    asked, parts = inputs["asked"], [1]
+    parts = 1
 
     def step(done: int, total: int) -> None:
-        parts[:] = [total]
+        nonlocal parts
+        parts = total
         context.progress(done, total + 2, f"learning, part {done} of {total}")
 
     taught = teach_words(explainer, DrawnSource(videos, explainer), on_step=step)
-    context.progress(parts[0], parts[0] + 2, "keeping what was learnt")
-    _save(Path(inputs["folder"]), taught, inputs["base"], len(videos))
-    document = None
-    if asked is not None:
-        context.progress(parts[0] + 1, parts[0] + 2, "asking again")
-        document = {name: _answer(asked, model) for name, model in (("before", explainer), ("after", taught.explainer))}
-    from whytube.web.worker import describe
-
-    value = {**_report(taught), "model": describe(taught.explainer)}
-    return Outcome(value=value, document=document)
+    context.progress(parts, parts + 2, "keeping what was learnt")
+    save_taught(Path(inputs["folder"]), taught, inputs["base"], len(videos))
+    document: dict[str, Any] = {"model": describe(taught.explainer)}
+    if inputs["asked"] is not None:
+        context.progress(parts + 1, parts + 2, "asking again")
+        document |= {"how": HOW, "before_hash": describe(explainer)["hash"]}
+        document |= {"before": _answer(inputs["asked"], explainer), "after": _answer(inputs["asked"], taught.explainer)}
+    return Outcome(value={**_report(taught), "videos": len(videos)}, document=document)
 
 
-def open_model(name: str, *, device: str) -> Model:
-    """Load a model: what `load_model` takes, or the folder of one that was taught."""
-    folder = Path(name)
-    if not (folder / BASE).is_file():
-        return load_model(name, device=device)
-    base = load_model(read_json(folder / BASE)["base"], device=device)
-    return load_explainer(folder / WEIGHTS, base.classifier).to(base.device)
-
-
-def _drawn(video: dict[str, Any]) -> Drawn:
+def _drawn(video: dict[str, Any], explainer: Explainer) -> Drawn:
     tubes = {word: Tube(np.array(tube["frames"]), np.array(tube["boxes"])) for word, tube in video["tubes"].items()}
-    return Drawn(video["clip"], video["label"], video["present"], tubes)
-
-
-def _save(folder: Path, taught: Taught, base: str, videos: int) -> None:
-    """Write the taught explainer whole."""
-    with whole_folder(folder) as part:
-        told = {"videos": videos, "words": [asdict(word) for word in taught.words]}
-        save_explainer(part / WEIGHTS, taught.explainer, provenance={"taught": told, "base": base})
-        write_whole(part / BASE, json.dumps({"base": base}))
+    label = video["label"]
+    if label is None:
+        clip = load_clip(video["clip"]).frames[None].to(explainer.device)
+        label = explainer.classes[int(ask(explainer.classifier, clip).positive)]
+    return Drawn(video["clip"], label, video["present"], tubes)
 
 
 def _report(taught: Taught) -> dict[str, Any]:
@@ -161,5 +148,5 @@ def _report(taught: Taught) -> dict[str, Any]:
 
 
 def _answer(asked: dict[str, Any], model: Explainer) -> dict[str, Any]:
-    found = explaining.explain(load_clip(asked["clip"]), model, why=asked["why"], why_not=asked["why_not"])
+    found = explaining.explain(load_clip(asked["clip"]), model, why=asked["why"], why_not=asked["why_not"], **HOW)
     return replace(found, source=asked["name"], video_hash=asked["hash"]).to_dict()
