@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import secrets
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import Annotated
@@ -60,6 +61,8 @@ def serve(
     check_int(workers, "workers", 1, 64)
     if videos is not None and not videos.is_dir():
         raise ArgumentError(f"`videos` must be a folder, got {videos}")
+    if token is not None and re.fullmatch(r"[\w.~-]{8,200}", token, re.ASCII) is None:
+        raise ArgumentError("`token` must be 8 to 200 letters, digits, or - . _ ~, which fit into an address")
     if needs_token(host) and token is None:
         token = secrets.token_urlsafe(24)
     limits = Limits(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, JSONResponse
 
-from whytube.errors import WhytubeError
+from whytube.errors import VideoError
 from whytube.web.children import run_limited
 from whytube.web.messages import Result
 from whytube.web.routes import Ident, Served, answers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from whytube.web.site import Site
 
 router = APIRouter(prefix="/api", tags=["results"])
@@ -41,18 +44,9 @@ def get_json(site: Served, result: Ident) -> JSONResponse:
 
 
 @router.get("/results/{result}/report.html", **_file("text/html"))
-def get_report(site: Served, result: Ident) -> FileResponse:
+async def get_report(site: Served, result: Ident) -> FileResponse:
     """Download one page with everything in it."""
-    video, document = known_result(site, result)
-    folder = site.store.result_folder(result)
-    path = folder / "report.html"
-    if not path.exists():
-        play = site.store.video_folder(video) / "play.mp4"
-        try:
-            values = (str(play), document, str(folder))
-            run_limited("whytube.web.drawing:report", *values, limits=site.settings.limits, largest=1 << 30)
-        except WhytubeError as problem:
-            raise HTTPException(422, str(problem)) from problem
+    path = await asyncio.get_running_loop().run_in_executor(site.intake.threads, _report, site, result)
     return FileResponse(path, media_type="text/html", headers=_attached("report.html"))
 
 
@@ -74,6 +68,20 @@ def known_result(site: Site, ident: str) -> tuple[str, dict[str, Any]]:
     if found is None:
         raise HTTPException(404, NO_RESULT)
     return found
+
+
+def _report(site: Site, result: str) -> Path:
+    """Find the page of an answer; it is made where it was not asked for before."""
+    video, document = known_result(site, result)
+    folder = site.store.result_folder(result)
+    path = folder / "report.html"
+    if not path.exists():
+        values = (str(site.store.video_folder(video) / "play.mp4"), document, str(folder))
+        try:
+            run_limited("whytube.web.drawing:report", *values, limits=site.settings.limits, largest=1 << 30)
+        except VideoError as problem:
+            raise HTTPException(422, str(problem)) from problem
+    return path
 
 
 def _attached(name: str) -> dict[str, str]:

@@ -13,7 +13,9 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 import whytube
+from whytube.errors import DataError
 from whytube.web import annotate_api, api_jobs, api_results, api_server, api_videos, teaching_api
+from whytube.web.children import log
 from whytube.web.guard import Guard
 from whytube.web.routes import Ident  # noqa: TC001 - FastAPI reads it at run time
 
@@ -50,6 +52,9 @@ def build_app(site: Site) -> ASGIApp:
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(RequestValidationError, _tell)
+    for problem in (DataError, OSError):
+        app.add_exception_handler(problem, _cannot_keep)
+    app.add_exception_handler(Exception, _own_fault)
     _add_pages(app)
     return Guard(app, site.settings)
 
@@ -65,6 +70,17 @@ async def _tell(_: Request, problem: Exception) -> JSONResponse:
     errors = problem.errors() if isinstance(problem, RequestValidationError) else []
     told = [f"{'.'.join(str(part) for part in error['loc'])}: {error['msg']}" for error in errors[:3]]
     return JSONResponse({"detail": "; ".join(told) or "the request is not what is expected"}, 422)
+
+
+async def _cannot_keep(_: Request, problem: Exception) -> JSONResponse:
+    """Say that the server's disk, or the like, is full."""
+    log.error("a request could not be kept: %s", problem)
+    return JSONResponse({"detail": "the server cannot keep this now: its disk may be full"}, 507)
+
+
+async def _own_fault(_: Request, __: Exception) -> JSONResponse:
+    """Say that this is a bug; the server's log has the traceback."""
+    return JSONResponse({"detail": "the server failed: its log says why"}, 500)
 
 
 def _add_pages(app: FastAPI) -> None:

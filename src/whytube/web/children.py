@@ -21,6 +21,7 @@ from whytube.errors import VideoError, WhytubeError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerProcess
 
     from whytube.web.settings import Limits
 
@@ -39,6 +40,7 @@ NICE = 5
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(PRELOADED)
 log = logging.getLogger("whytube.web")
+_running: set[ForkServerProcess] = set()
 
 
 def run_limited(place: str, *values: Any, limits: Limits, largest: int) -> Any:
@@ -51,6 +53,7 @@ def run_limited(place: str, *values: Any, limits: Limits, largest: int) -> Any:
         target=_child, args=(theirs, place, values, limits.memory, limits.decoding, largest), daemon=True
     )
     process.start()
+    _running.add(process)
     theirs.close()
     try:
         if not ours.poll(limits.decoding):
@@ -64,6 +67,7 @@ def run_limited(place: str, *values: Any, limits: Limits, largest: int) -> Any:
         ) from None
     finally:
         ours.close()
+        _running.discard(process)
         process.kill()
         process.join()
         process.close()
@@ -73,6 +77,13 @@ def run_limited(place: str, *values: Any, limits: Limits, largest: int) -> Any:
         log.error("%s failed:\n%s", place, found)
         raise VideoError("this video could not be read. Convert it to H.264 mp4")
     raise VideoError(found)
+
+
+def stop_children() -> None:
+    """Kill all children: the server ends."""
+    for process in list(_running):
+        with contextlib.suppress(ValueError):  # it has just ended by itself
+            process.kill()
 
 
 def _child(pipe: Connection, place: str, values: tuple[Any, ...], memory: int, seconds: float, largest: int) -> None:

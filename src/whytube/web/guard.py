@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import json
+import socket
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,7 +17,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
-from whytube.web.settings import LOOPBACK
+from whytube.web.settings import ANY, LOOPBACK
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,6 +49,8 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
         self._hosts = {name.lower() for name in (*LOOPBACK, settings.host, *settings.hosts)}
+        if settings.host in ANY:
+            self._hosts.add(socket.gethostname().lower())
         self._uploads = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +81,7 @@ class Guard:
 
     def _problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Say why a request is refused, as a status and a text."""
-        if _name(headers.get("host", "")) not in self._hosts:
+        if not self._is_own(_name(headers.get("host", ""))):
             return 400, "this server is not asked for by that Host: start it with --allow-host NAME"
         if scope["method"] not in SAFE and not _same_origin(headers):
             return 403, "requests from other sites are refused"
@@ -85,6 +89,14 @@ class Guard:
         if path.startswith("/api/") and path != "/api/session" and not self._known(headers):
             return 401, "this server wants its token: open the address that it printed at its start"
         return None
+
+    def _is_own(self, host: str) -> bool:
+        """Whether the server may be asked for by this name.
+
+        A page elsewhere may let its own name point here. It cannot do so with a number, so that a server for all
+        addresses of the machine takes any.
+        """
+        return host in self._hosts or (self._settings.host in ANY and _is_number(host))
 
     def _known(self, headers: Headers) -> bool:
         """Whether a request shows the token, where one is wanted."""
@@ -112,6 +124,14 @@ def _name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if ":" in host else host
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _same_origin(headers: Headers) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from whytube.errors import VideoError, printable
-from whytube.web.children import run_limited
+from whytube.web.children import run_limited, stop_children
 from whytube.web.messages import Example, FolderVideo, Video
 from whytube.web.store import now
 from whytube.web.store_database import make_durable
@@ -45,6 +45,7 @@ class Intake:
     def stop(self) -> None:
         """Take no further video."""
         self.threads.shutdown(wait=False, cancel_futures=True)
+        stop_children()
 
     def add(self, source: BinaryIO, name: str) -> tuple[Video, bool]:
         """Keep a video; the same bytes again give the same video. Says whether it is new; VideoError if refused."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LOADING = 600.0
 """Seconds that a model may take to load."""
+AGAIN = 5.0
+"""Seconds before a model that could not be loaded is tried again."""
 DEATHS = 2
 """Worker processes that a job may end before it is given up."""
 
@@ -57,7 +59,9 @@ class Pool:
         self._known.clear()
 
     def refuse(self, problem: WhytubeError) -> None:
-        """Note why the model cannot be loaded."""
+        """Note why the model cannot be loaded: the server does not start, or, later, goes on without this worker."""
+        if self._known.is_set():
+            log.error("a worker cannot load the model: %s", problem)
         self._problem = problem
         self._known.set()
 
@@ -68,7 +72,7 @@ class Pool:
             lead.stop()
         for lead in self._leads:
             if lead.is_alive():
-                lead.join()
+                lead.join(AGAIN)
 
 
 class _Lead(threading.Thread):
@@ -79,18 +83,18 @@ class _Lead(threading.Thread):
         self._pool, self._site, self._threads = pool, site, threads
         self._process: ForkServerProcess | None = None
         self._pipe: Connection | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
 
     def stop(self) -> None:
         """Kill the process; the thread ends by itself."""
-        self._stopping = True
+        self._stopping.set()
         process = self._process
         if process is not None:
             process.kill()
 
     def run(self) -> None:
         """Start the process, hand out jobs, until the server stops."""
-        while not self._stopping:
+        while not self._stopping.is_set():
             try:
                 if self._pipe is None:
                     self._start()
@@ -100,15 +104,9 @@ class _Lead(threading.Thread):
                 elif self._process is not None and not self._process.is_alive():
                     self._end()
             except ModelError as problem:
+                self._end()
                 self._pool.refuse(problem)
-                self._end()
-                if not self._stopping:
-                    log.error("a worker cannot load the model: %s", problem)
-                    time.sleep(5)
-            except Exception:
-                log.exception("a worker's thread failed; the worker is started again")
-                self._end()
-                time.sleep(0.1)
+                self._stopping.wait(AGAIN)
         self._end()
 
     def _start(self) -> None:
@@ -144,17 +142,15 @@ class _Lead(threading.Thread):
     def _do(self, job: StoredJob) -> None:
         """Let the worker do a job, to its end."""
         site = self._site
-        site.jobs.start(job.id)
         try:
-            inputs = {**job.parameters, **KINDS[job.kind].gather(site, job)}
+            site.jobs.start(job.id)
+            self._converse(job, {**job.parameters, **KINDS[job.kind].gather(site, job)})
         except WhytubeError as problem:
-            site.finish(job, "failed", error=str(problem))
-            return
-        try:
-            self._converse(job, inputs)
+            if not self._stopping.is_set():
+                site.finish(job, "failed", error=str(problem))
         except (EOFError, OSError):
             self._end()
-            if self._stopping:
+            if self._stopping.is_set():
                 return  # it stays "running" in the store, and is done after the next start
             if site.board.is_cancelled(job.id):
                 site.finish(job, "cancelled")

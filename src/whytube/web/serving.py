@@ -11,7 +11,7 @@ import uvicorn
 
 from whytube.errors import ArgumentError
 from whytube.web.app import build_app
-from whytube.web.settings import LOOPBACK
+from whytube.web.settings import ANY, LOOPBACK
 from whytube.web.site import Site
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 
 def address(settings: Settings, port: int) -> str:
     """Write what a person opens in a browser; the token is after #, which browsers keep to themselves."""
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    host = socket.gethostname() if settings.host in ANY else settings.host
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + (f"#token={settings.token}" if settings.token else "")
 

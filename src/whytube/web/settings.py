@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+ANY = ("0.0.0.0", "::")
+"""Addresses that stand for all of the machine's."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

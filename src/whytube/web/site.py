@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from whytube.errors import ModelError
@@ -43,8 +44,15 @@ class Site:
 
     def start(self) -> None:
         """Load the model, and go on with what an earlier server left."""
+        self._start_pool()
         for job in self.jobs.requeue():
-            self.board.put(job)
+            key = key_of(job.kind, job.video, self.model["hash"], job.parameters)
+            if key != job.key:  # it was asked of another model
+                self.jobs.rekey(job.id, key, self.pool.model)
+            self.board.put(replace(job, key=key, model=self.pool.model))
+
+    def _start_pool(self) -> None:
+        """Start the workers with the taught model that was chosen, or, where that is unfit, with the one given."""
         chosen = self.taught.chosen()
         if chosen is not None:
             self.pool.model = str(self.taught.path(chosen.id))

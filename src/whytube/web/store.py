@@ -147,10 +147,12 @@ class Store:
         return bool(found)
 
     def add_result(self, ident: str, video: str, document: dict[str, Any]) -> None:
-        """Keep an answer; one that is there already stays."""
+        """Keep an answer, unless its video was deleted; one that is there already stays."""
         text = json.dumps(document, allow_nan=False)
         with self.database.transaction() as rows:
-            rows.execute("INSERT OR IGNORE INTO results VALUES (?,?,?,?)", (ident, video, text, now()))
+            rows.execute(
+                "INSERT OR IGNORE INTO results SELECT ?, id, ?, ? FROM videos WHERE id=?", (ident, text, now(), video)
+            )
 
     def result(self, ident: str) -> tuple[str, dict[str, Any]] | None:
         """Find the video and the document of an answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from whytube.errors import DataError
@@ -51,10 +51,17 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as error:  # a full disk, say
+                self._roll_back()
+                raise DataError(f"the server cannot keep this: {error}") from error
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
-            self._connection.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):  # SQLite has done it already
+            self._connection.execute("ROLLBACK")
 
     def all(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query."""

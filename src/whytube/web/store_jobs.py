@@ -94,6 +94,11 @@ class Jobs:
             )
         return [_stored(row) for row in self._database.all("SELECT * FROM jobs WHERE status='queued' ORDER BY seq")]
 
+    def rekey(self, ident: str, key: str, model: str) -> None:
+        """Write down that a waiting job is now a question to another model."""
+        with self._database.transaction() as rows:
+            rows.execute("UPDATE jobs SET key=?, model=? WHERE id=?", [key, model, ident])
+
     def start(self, ident: str) -> None:
         """Write down that a worker has it."""
         with self._database.transaction() as rows:

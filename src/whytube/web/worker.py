@@ -23,7 +23,7 @@ import torch
 from whytube.data.world import World
 from whytube.errors import WhytubeError
 from whytube.explainer.explainer import Explainer
-from whytube.explaining import model_hash
+from whytube.given import model_hash
 from whytube.search.anytime import EFFORTS
 from whytube.tubes import FILLS
 from whytube.web.children import NICE
