@@ -1,14 +1,19 @@
 """What `train classifier` says of the network that it saved."""
 
+import json
 from functools import partial
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from toy_source import Tints
 from whytube.classifiers import C3DResNet
+from whytube.cli import app
 from whytube.cli.train import _save_and_judge
-from whytube.models import load_classifier, read_card, save_classifier
+from whytube.data.export import export_world
+from whytube.errors import WhytubeError
+from whytube.models import load_classifier, load_model, read_card, save_classifier
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 
 TINY = 1e-9
@@ -42,3 +47,27 @@ def test_the_accuracy_is_of_what_the_file_holds(model, tmp_path, half):
     assert metrics["test accuracy"] == evaluate_classifier(load_classifier(path), Tints(), "test", 30).accuracy
     assert evaluate_classifier(model, Tints(), "test", 30).accuracy > 0.9
     assert (metrics["test accuracy"] > 0.9) == (not half)
+
+
+def test_words_are_taught_from_the_shell(tmp_path):
+    data, out = tmp_path / "dances", tmp_path / "taught"
+    export_world(data, count=12, size=64)
+    for name in ("attributes.csv", "boxes.csv"):
+        path = data / name
+        path.write_text(path.read_text().replace("with mushroom", "with a fungus"))
+    words = ["train", "words", "--data", str(data), "--out", str(out), "--steps", "5", "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    told = json.loads(result.stdout)
+    assert {word["word"]: word["new"] for word in told["words"]}["with a fungus"]
+    assert told["after"]["boxes"] == told["before"]["boxes"] > 0
+    names = load_model(out).attribute_names
+    assert names == (*load_model("demo").attribute_names, "with a fungus")
+    with pytest.raises(WhytubeError, match="exists already"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_a_model_without_words_cannot_be_taught(tmp_path):
+    words = ["train", "words", "--model", "i3d-kinetics-400", "--data", "world", "--out", str(tmp_path / "taught")]
+    with pytest.raises(WhytubeError, match="has no words to teach"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert not (tmp_path / "taught").exists()

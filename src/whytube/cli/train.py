@@ -1,7 +1,8 @@
-"""`whytube train`: fit a classifier, then the explainer of a classifier."""
+"""`whytube train`: fit a classifier, then its explainer, and teach that more words."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from whytube.cli.options import (
     last_part,
     open_source,
     print_result,
+    progress_bar,
     require_new,
     resumable,
     training_bar,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from whytube.data.source import Source
     from whytube.training.recipe import Recipe
 
-train = typer.Typer(help="Fit a classifier, then the explainer of a classifier.", no_args_is_help=True)
+train = typer.Typer(help="Fit a classifier, then its explainer, and teach that more words.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option(help="Folder for weights, history and the state to resume from.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the state in --out.")]
@@ -199,6 +201,50 @@ def train_explainer(
     write_json(result, report)
     said = f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}"
     print_result(said, result, as_json=as_json)
+
+
+@train.command("words")
+def train_words(
+    data: Annotated[str, typer.Option(help="A folder of videos with boxes, see docs/data.md.")],
+    out: Annotated[Path, typer.Option(help="New folder for the taught model.")],
+    model: Annotated[str, typer.Option(help="Whose explainer to teach: a name, a folder, or FILE.py:NAME.")] = "demo",
+    steps: Annotated[int | None, typer.Option(help="Steps of learning where words are.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    report: Annotated[Path | None, typer.Option("--save", help="Also write what was reached to this file.")] = None,
+    as_json: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Teach a model where words are, and new words, from a few boxes.
+
+    Example: `whytube train words --model demo --data my_videos --out runs/taught`
+    """
+    from whytube.explainer.explainer import Explainer
+    from whytube.files import whole_folder
+    from whytube.models import find_device, load_model, save_explainer
+    from whytube.models.files import find_weights
+    from whytube.training.teach import STEPS, teach
+    from whytube.versions import provenance
+
+    require_new(report, overwrite=overwrite)
+    where = find_device(device)
+    explainer = load_model(model, device=where)
+    if not isinstance(explainer, Explainer):
+        raise ArgumentError(
+            f"{model} has no words to teach: fit an explainer first, see whytube train explainer --help"
+        )
+    source = open_source(data, size=explainer.classifier.size, frames=explainer.classifier.frames, seed=seed)
+    with whole_folder(out, error=ArgumentError) as folder:
+        with progress_bar("teaching") as progress:
+            taught = teach(explainer, source, steps=steps or STEPS, seed=seed, on_step=progress)
+        origin = provenance(where, seed=seed) | {"data": Path(data).name, "model": Path(model).name}
+        if ".py:" not in model:
+            shutil.copyfile(find_weights(model), folder / "classifier.safetensors")
+        save_explainer(folder / "explainer.safetensors", taught.explainer, provenance=origin)
+    told = {name: None if placed is None else asdict(placed) for name, placed in taught.placed.items()}
+    result = {"words": [asdict(word) for word in taught.words], **told, "provenance": origin}
+    write_json(result, report)
+    print_result(f"{out}: {taught.sentence}", result, as_json=as_json)
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
