@@ -37,7 +37,7 @@ def check_box(box: tuple[float, float, float, float]) -> tuple[float, float, flo
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(check_name)]
 Corner = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
-Box = Annotated[tuple[Corner, Corner, Corner, Corner], AfterValidator(check_box)]
+Box = Annotated[tuple[Corner, Corner, Corner, Corner], Field(strict=False), AfterValidator(check_box)]
 Frame = Annotated[int, Field(ge=0, le=LAST_FRAME)]
 Number = Annotated[int, Field(ge=1, le=MOST_TRACKS)]
 Origin = Literal["drawn", "draft", "import"]

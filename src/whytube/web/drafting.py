@@ -114,7 +114,7 @@ def _end(last: int, sampled: NDArray[np.int64], frames: int) -> int:
 
 
 def thinned(frames: NDArray[np.int64], boxes: NDArray[np.float64], slack: float) -> NDArray[np.int64]:
-    """Return places (k,) of boxes (L, 4) at frames (L,) that are enough: lines between them are off by at most `slack`."""
+    """Return places (k,) of boxes (L, 4) at frames (L,) that are enough: lines between are off by at most `slack`."""
     keep, spans = {0, len(frames) - 1}, [(0, len(frames) - 1)]
     while spans:
         low, high = spans.pop()

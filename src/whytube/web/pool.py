@@ -33,7 +33,8 @@ class Pool:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.model = site.settings.model
-        threads = 1 if site.settings.workers > 1 else os.cpu_count() or 1
+        cores = int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count() or 1
+        threads = 1 if site.settings.workers > 1 else cores
         self._leads = [_Lead(self, site, threads) for _ in range(site.settings.workers)]
         self._known = threading.Event()
         self._problem: WhytubeError | None = None
