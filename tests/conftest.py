@@ -20,6 +20,17 @@ def kernel(request):
         yield request.param
 
 
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """Give a real server with the demo model; tests that stop, fill or limit one start their own."""
+    from web_server import serving
+
+    folder = tmp_path_factory.mktemp("folder")
+    with serving(tmp_path_factory.mktemp("store"), "--videos", folder) as running:
+        running.folder = folder
+        yield running
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in items:

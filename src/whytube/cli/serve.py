@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from whytube.checks import check_int
-from whytube.cli.options import Device, Model, print_plain
+from whytube.cli.options import Device, Json, Model, print_json, print_plain
 from whytube.errors import ArgumentError
 
 
@@ -43,6 +43,7 @@ def serve(
         str | None, typer.Option(metavar="TEXT", envvar="WHYTUBE_TOKEN", help="The token, instead of a new one.")
     ] = None,
     device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
     """Serve a page to ask "why not B?" of your own videos.
 
@@ -83,4 +84,11 @@ def serve(
         workers=workers,
         limits=limits,
     )
-    run(settings, lambda address: print_plain(f"whytube is at {address} (Ctrl-C stops it)"))
+
+    def announce(address: str) -> None:
+        if as_json:
+            print_json({"url": address, "token": token, "model": model, "store": str(settings.store)})
+        else:
+            print_plain(f"whytube is at {address} (Ctrl-C stops it)")
+
+    run(settings, announce)
