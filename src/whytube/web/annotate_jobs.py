@@ -62,7 +62,7 @@ def prepare_teach(site: Site, given: dict[str, Any]) -> tuple[str | None, dict[s
         if site.store.video(given["video"]) is None:
             raise LookupError("there is no such video: it may have been deleted")
         asked = {"video": given["video"], "why": given["why"], "why_not": given["why_not"]}
-    return None, {"versions": versions, "asked": asked}
+    return None, {"versions": versions, "asked": asked, "steps": given["steps"]}
 
 
 def gather_teach(site: Site, job: StoredJob) -> dict[str, Any]:

@@ -166,12 +166,13 @@ class DraftJob(Message):
 
 
 class TeachJob(Message):
-    """Teach the model what was drawn, and ask about a video before and after."""
+    """Teach the model what was drawn, and ask about a video before and after. steps: of learning; null for as usual."""
 
     kind: Literal["teach"]
     video: Id | None = None
     why: Name | None = None
     why_not: Name | None = None
+    steps: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
 JobIn = Annotated[

@@ -16,6 +16,7 @@ from whytube.errors import ArgumentError, DataError
 from whytube.explainer.explainer import Explainer
 from whytube.search.anytime import AREA, EFFORTS
 from whytube.search.verify import ask
+from whytube.training.teach import STEPS
 from whytube.training.teach import teach as teach_words
 from whytube.tubes import Tube
 from whytube.web.decoding import load_clip
@@ -122,7 +123,8 @@ def teach(inputs: dict[str, Any], context: Context) -> Outcome:
         parts = total
         context.progress(done, total + 2, f"learning, part {done} of {total}")
 
-    taught = teach_words(explainer, DrawnSource(videos, explainer), on_step=step)
+    steps = inputs["steps"] or STEPS
+    taught = teach_words(explainer, DrawnSource(videos, explainer), steps=steps, on_step=step)
     context.progress(parts, parts + 2, "keeping what was learnt")
     save_taught(Path(inputs["folder"]), taught, inputs["base"], len(videos))
     document: dict[str, Any] = {"model": describe(taught.explainer)}

@@ -21,6 +21,7 @@ export class Stage {
     this.pointers = new Map();
     this.gesture = null; // {kind: "draw" | "change" | "pan" | "pinch", ...}
     this.panning = false; // the space key is down: a drag moves the picture
+    this.panned = false; // one did
     player.draw = (context, frame) => this.#paint(context, frame);
     const on = (name, handler, options) => this.canvas.addEventListener(name, handler, options);
     on("pointerdown", (event) => this.#down(event));
@@ -153,6 +154,7 @@ export class Stage {
     if (!gesture) return undefined;
     const here = this.#picture(screen);
     if (gesture.kind === "pan") {
+      this.panned = true;
       this.panBy(screen[0] - gesture.last[0], screen[1] - gesture.last[1]);
       gesture.last = screen;
     } else if (gesture.kind === "pinch" && this.pointers.size === 2) {
