@@ -99,6 +99,6 @@ export class Agreeing {
       el("tr", {}, el("th", { scope: "row" }, annotators.join(" and ")), el("td", {}, number(iou, ` (${tracks} words in videos, ${frames} frames)`)),
         el("td", {}, number(agree, ` (${marks})`)), el("td", {}, number(kappa, ""))),
     );
-    return el("div", { class: "wide-table" }, el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)));
+    return el("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": "Agreement of pairs" }, el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)));
   }
 }

@@ -50,13 +50,13 @@ export class VideoList {
 
   #row({ video, label, predicted, boxes, marks, annotators }) {
     const facts = [label ?? predicted, `${video.frames} frames`, annotators.length > 1 ? `${annotators.length} people` : null];
-    const told = boxes ? `${boxes} box${boxes === 1 ? "" : "es"}` : marks ? `${marks} mark${marks === 1 ? "" : "s"}` : "nothing yet";
+    const told = marks ? `${marks} mark${marks === 1 ? "" : "s"}` : "nothing yet";
     const button = el(
       "button",
       { type: "button", "data-id": video.id, "aria-current": video.id === this.id ? "true" : null, title: video.name, on: { click: () => this.opened(video.id) } },
       el("span", { class: "name" }, video.name),
       el("small", {}, facts.filter(Boolean).join(" · ")),
-      el("span", { class: `count${boxes ? " some" : ""}` }, String(boxes || ""), el("span", { class: "out" }, boxes ? " boxes" : told)),
+      boxes ? el("span", { class: "count" }, String(boxes), el("span", { class: "out" }, " boxes")) : el("span", { class: "out" }, told),
     );
     return el("li", {}, button);
   }

@@ -74,7 +74,7 @@ export class Teaching {
       { class: "result", "data-id": id },
       el("h3", { tabindex: "-1" }, `Taught on ${new Date(created).toLocaleString()}`),
       el("p", {}, "Judged on videos that were held out: each was placed by what was learnt from the others. A new word knows nothing before."),
-      el("div", { class: "wide-table" }, this.#table(report)),
+      el("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": "How well words are placed" }, this.#table(report)),
       asked ? await this.#asked(asked) : null,
       current ? el("p", {}, "This model answers now.") : el("p", {}, use),
     );
