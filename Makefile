@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
+AXE     := $(VENV)/axe/.ready
 # Test workers run torch with one thread each: more threads than cores collapse under load.
 TESTS  := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
@@ -21,17 +22,22 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-# One browser test looks at the report in Chromium; where it cannot be installed, that test is skipped and says so.
+# Browser tests look at the report and at the page in Chromium; where it cannot be installed, they are skipped and say so.
 $(BROWSER): $(READY)
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && touch $@ && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; then touch $@; \
-	else echo "no Chromium here: its test will be skipped"; fi
+	else echo "no Chromium here: its tests will be skipped"; fi
+
+# axe looks for what people who see or move differently would stumble over. It is for tests only, and skipped without npm.
+$(AXE): $(READY)
+	@if command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4; then touch $@; \
+	else echo "no npm here: the tests with axe will be skipped"; fi
 
 demo: $(READY) ## Explain clips of the embedded world, measure, and write demo/report.html
 	$(BIN)/whytube demo --out demo --overwrite
 
-test: $(READY) $(BROWSER) ## Run the whole test suite
+test: $(READY) $(BROWSER) $(AXE) ## Run the whole test suite
 	$(TESTS)
 
 check: $(READY) ## Format, lint, types and the quick tests

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from browsing import browser, opened, page_server  # noqa: F401 - fixtures
 from subpath_kernels import KERNELS
 from whytube.subpath import use_backend
 

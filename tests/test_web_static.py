@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from browsing import STATIC, started_browser, static_page
+from browsing import STATIC, static_page
 from explanation_examples import explanation, reason
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.report.draw import PALETTE, boxes_between, reason_colour
@@ -14,9 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page():
-    with started_browser() as browser:
-        yield static_page(browser)
+def page(browser):
+    return static_page(browser)
 
 
 def call(page, module: str, body: str, value=None):
@@ -156,9 +155,9 @@ def test_probabilities_and_places_in_words(page):
     assert call(page, "evidence.js", "m => [0, .004, .834, .996, 1].map(m.percent)") == [
         text.replace(" ", "\u00a0") for text in ("0 %", "<1 %", "83 %", ">99 %", "100 %")
     ]
-    boxes = [[0, 0, 30, 30], [40, 30, 60, 50], [80, 60, 100, 80], [0, 30, 20, 50]]
+    boxes = [[0, 0, 30, 30], [40, 30, 60, 50], [80, 60, 100, 80], [0, 30, 20, 50], [40, 60, 60, 80]]
     body = "(m, boxes) => boxes.map(b => m.placeName(b, {width: 100, height: 80}))"
-    assert call(page, "tubes.js", body, boxes) == ["upper left", "centre", "lower right", "left"]
+    assert call(page, "tubes.js", body, boxes) == ["upper left", "centre", "lower right", "left", "bottom"]
 
 
 def test_a_sentence_is_text_whatever_the_names_are(page):

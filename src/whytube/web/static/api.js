@@ -41,7 +41,8 @@ export async function request(method, path, body) {
 export async function openSession(token) {
   let answer;
   try {
-    answer = await fetch("/api/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+    const headers = { "Content-Type": "application/json" };
+    answer = await fetch("/api/session", { method: "POST", headers, body: JSON.stringify({ token }) });
   } catch {
     throw new ApiError(0, LOST);
   }

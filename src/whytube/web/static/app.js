@@ -43,8 +43,9 @@ class App {
 
   #choices() {
     const { efforts, classes } = this.model;
-    const told = ([name, tubes]) => el("option", { value: name, selected: name === "normal" }, `${name} (${tubes} regions tried)`);
+    const told = ([name, tubes]) => el("option", { value: name, selected: name === "normal" }, `${name}: ${tubes} tried`);
     fill(this.effort, ...Object.entries(efforts).map(told));
+    find(".options").open = window.matchMedia("(min-width: 80.01rem)").matches;
     fill(this.why, ...classes.map((name) => el("option", { value: name }, name)));
     for (const choice of [this.why, this.k, this.effort]) choice.addEventListener("change", () => this.#askAgain());
   }
@@ -120,7 +121,6 @@ class App {
     fill(find("#ask h1"), video.name);
     find("#facts").textContent = `${video.duration.toFixed(1)} s · ${video.frames} frames · ${video.width} × ${video.height}`;
     this.panes[0].setVideo(video);
-    this.panes[0].question = null;
     this.predictions.set({ probabilities: {}, negatives: [] });
     this.#said(null);
     this.#answered({ write: false });

@@ -1,15 +1,14 @@
-// Two answers about one video, side by side: both videos play the same frame.
+// Two answers about one video, side by side: both videos show the same frame.
 
-/** Lets two players go together; `follow` is called for each with the other one. */
+/** Lets two players go together: where a person moves one, the other follows. */
 export class Together {
   constructor() {
     this.pair = null;
-    this.leading = false;
   }
 
   join(first, second) {
     this.pair = [first, second];
-    second.seek(first.frame);
+    second.seek(first.wanted ?? first.frame, { following: true });
   }
 
   part() {
@@ -20,26 +19,20 @@ export class Together {
     return this.pair?.find((each) => each !== player) ?? null;
   }
 
-  /** One of the two shows another frame: the other goes there, if it is not about to. */
+  /** One of the two shows another frame: the other goes there, unless this one only followed it. */
   moved(player, frame) {
     const other = this.#other(player);
-    if (!other || this.leading) return;
-    const apart = Math.abs(other.frame - frame);
-    // While both play they drift by a frame at most before the second is set right by the first.
-    if (apart === 0 || (player.playing && (player !== this.pair[0] || apart <= 1))) return;
-    this.#lead(() => other.seek(frame));
+    if (!other || player.following) return;
+    const apart = Math.abs((other.wanted ?? other.frame) - frame);
+    if (apart > (player.playing ? 1 : 0)) other.seek(frame, { following: true }); // while both play they may differ by one
   }
 
-  /** One of the two was started or stopped. */
+  /** One of the two was started or stopped; while they play the first leads. */
   changed(player) {
     const other = this.#other(player);
-    if (!other || this.leading || player.playing === other.playing) return;
-    this.#lead(() => (player.playing ? other.play() : other.pause()));
-  }
-
-  #lead(action) {
-    this.leading = true;
-    action();
-    this.leading = false;
+    if (!other || player.playing === other.playing) return;
+    [this.pair[0].following, this.pair[1].following] = [false, true];
+    if (player.playing) other.play();
+    else other.pause();
   }
 }

@@ -22,6 +22,7 @@ export class DrawTool {
   use(tube) {
     this.tube = tube;
     this.canvas.classList.toggle("drawing", tube !== null);
+    this.canvas.setAttribute("role", tube === null ? "img" : "application");
     if (tube === null) this.canvas.removeAttribute("tabindex");
     else this.canvas.tabIndex = 0;
   }

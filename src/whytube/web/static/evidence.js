@@ -56,7 +56,7 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 const FILLS = {
   mean: "painted over",
   blur: "blurred",
-  freeze: "frozen in time",
+  freeze: "frozen",
   zero: "blackened",
   noise: "turned to noise",
 };

@@ -64,9 +64,11 @@ export const isStop = (error) => error?.name === "AbortError";
 /** How far a job is, in words: its place in the queue, or what the server says it does. */
 export function progressText(state) {
   if (state.status === "queued") {
-    return state.position > 0 ? `Waiting: ${state.position} before this one` : "Waiting for its turn";
+    return state.position > 1 ? `Waiting: ${state.position - 1} before this one` : "Waiting: the next in line";
   }
-  return state.progress?.text || "Working";
+  const { done, total, text } = state.progress ?? {};
+  if (state.kind === "explain" && done > 0) return `${done} of ${total} regions tried`;
+  return text || "Working";
 }
 
 /** How far a job is, in [0, 1]; null where that is not known. */

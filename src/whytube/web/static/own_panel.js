@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { OWN } from "./colours.js";
 import { complain, el, fill, find } from "./dom.js";
 import { DrawTool } from "./draw.js";
-import { fillName, verdictText } from "./evidence.js";
+import { verdictText } from "./evidence.js";
 import { isStop } from "./jobs.js";
 import { OwnTube } from "./own_tube.js";
 import { changeText, evidenceTable } from "./reasons.js";
@@ -113,17 +113,12 @@ export class OwnPanel {
     const { explanation } = this.answer;
     const [reason] = explanation.reasons;
     const { positive, negative } = explanation;
-    const buttons = reason.evidence.map(({ fill: name }) => {
-      const { hidden } = this.pane.state;
-      const pressed = hidden?.rank === OWN && hidden.fill === name;
-      const click = () => this.pane.toggleHidden(OWN, name);
-      return el("button", { type: "button", class: "small", "aria-pressed": String(pressed), on: { click } }, fillName(name));
-    });
+    const { hidden } = this.pane.state;
+    const masked = (rank, name) => this.pane.toggleHidden(rank, name);
     return fill(
       place,
       el("p", { class: "verdict" }, el("strong", {}, verdictText(reason, positive, negative)), ` ${changeText(reason, explanation)}`),
-      evidenceTable(reason, explanation),
-      el("div", { class: "hiding", role: "group", "aria-label": "Play the video with your region hidden" }, el("span", {}, "Play it hidden:"), ...buttons),
+      evidenceTable(reason, explanation, { rank: OWN, hidden, masked }),
     );
   }
 }

@@ -41,6 +41,7 @@ export class Pane {
   setVideo(video) {
     this.stop();
     this.video = video;
+    this.question = null;
     this.state = { ...NOTHING };
     this.stage.setVideo(video, api.playUrl(video.id));
     this.own.reset();
@@ -156,10 +157,19 @@ export class Pane {
     this.reasons.render(explanation, { ...this.state, busy: result === null });
     find(".tried", this.root).hidden = !explanation || telling(explanation).length > 0 || !explanation.reasons.length;
     find(".sentence", this.root).classList.toggle("growing", result === null);
+    this.#name(explanation?.negative ?? this.question?.why_not);
     this.share.set(result);
     this.own.render();
     this.#note();
     this.#drawTubes();
+  }
+
+  /** Two answers side by side are told apart by their class. */
+  #name(negative) {
+    const about = negative ? `, why not ${negative}` : "";
+    find(".stage", this.root).setAttribute("aria-label", `Video${about}`);
+    find(".answer", this.root).setAttribute("aria-label", `Answer${about}`);
+    find(".own", this.root).setAttribute("aria-label", `A region of your own${about}`);
   }
 
   #note() {

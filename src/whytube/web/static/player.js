@@ -12,11 +12,12 @@ export class Player {
     this.frame = 0;
     this.frames = 1;
     this.fps = 1;
+    this.following = false;
     this.wanted = null; // where to go once the video can be sought in
     this.context = canvas.getContext("2d");
     this.watching = video.requestVideoFrameCallback((_, shown) => this.#shown(shown));
     for (const event of ["play", "pause", "ended"]) video.addEventListener(event, () => this.changed());
-    video.addEventListener("loadeddata", () => this.seek(this.wanted ?? 0));
+    video.addEventListener("loadeddata", () => this.seek(this.wanted ?? 0, { following: this.following }));
     video.addEventListener("seeked", () => this.#arrived());
     new ResizeObserver(() => this.#resize()).observe(canvas);
   }
@@ -32,7 +33,7 @@ export class Player {
   swap(url) {
     if (url === this.url) return;
     const playing = !this.video.paused;
-    this.load(url, { frames: this.frames, fps: this.fps, frame: this.frame });
+    this.load(url, { frames: this.frames, fps: this.fps, frame: this.wanted ?? this.frame });
     if (playing) this.play();
   }
 
@@ -52,19 +53,21 @@ export class Player {
     return this.playing ? this.pause() : this.play();
   }
 
-  /** Go to a frame. The middle of its time is sought, so that rounding never shows its neighbour. */
-  seek(frame) {
-    const target = Math.round(Math.min(Math.max(0, frame), this.frames - 1));
-    this.wanted = target;
-    if (this.video.readyState < HTMLMediaElement.HAVE_METADATA) return;
-    this.video.currentTime = (target + 0.5) / this.fps;
-    this.#move(target);
+  /**
+   * Go to a frame; what is drawn moves when the frame is there. following: because another player went there.
+   *
+   * The middle of its time is sought, so that rounding never shows its neighbour.
+   */
+  seek(frame, { following = false } = {}) {
+    this.following = following;
+    this.wanted = Math.round(Math.min(Math.max(0, frame), this.frames - 1));
+    if (this.video.readyState >= HTMLMediaElement.HAVE_METADATA) this.video.currentTime = (this.wanted + 0.5) / this.fps;
   }
 
   /** Stop, and go some frames on or back. */
   step(count) {
     this.pause();
-    this.seek(this.frame + count);
+    this.seek((this.wanted ?? this.frame) + count);
   }
 
   redraw() {
@@ -74,11 +77,12 @@ export class Player {
 
   #shown({ mediaTime }) {
     this.watching = this.video.requestVideoFrameCallback((_, shown) => this.#shown(shown));
-    if (!this.video.seeking) this.#move(Math.round(mediaTime * this.fps));
+    if (!this.video.seeking && this.wanted === null) this.#move(Math.round(mediaTime * this.fps));
   }
 
   /** A seek to the frame that is shown already brings no new frame to tell of. */
   #arrived() {
+    if (this.video.seeking) return; // a later seek is under way
     this.wanted = null;
     this.#move(Math.floor(this.video.currentTime * this.fps + 1e-6));
   }

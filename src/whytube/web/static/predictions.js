@@ -4,6 +4,7 @@ import { el, fill, find } from "./dom.js";
 import { percent } from "./evidence.js";
 
 const FEW = 6; // classes that are shown before one searches
+const FEWER = 3; // and once a question is asked, where the answer stands below
 
 /** Names without what people type differently: case, blanks, underscores, hyphens. */
 const plain = (name) => name.toLowerCase().replace(/[\s_-]+/g, " ").trim();
@@ -20,6 +21,7 @@ export class Predictions {
   constructor(root, { picked }) {
     this.picked = picked;
     this.probabilities = {};
+    this.negatives = [];
     this.all = false;
     this.search = find("[name=search]", root);
     this.list = find(".classes", root);
@@ -54,15 +56,23 @@ export class Predictions {
     }
   }
 
+  #pick(name) {
+    this.search.value = "";
+    this.all = false;
+    this.picked(name);
+    this.list.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
+  }
+
   render() {
     const names = Object.keys(this.probabilities).sort((a, b) => this.probabilities[b] - this.probabilities[a]);
     const searching = this.search.value.trim() !== "";
     const hits = found(names, this.search.value);
     const asked = [this.positive, ...this.negatives].filter(Boolean);
-    const shown = searching || this.all ? hits : hits.filter((name, i) => i < FEW || asked.includes(name));
+    const few = this.negatives.length && window.matchMedia("(max-width: 80rem)").matches ? FEWER : FEW;
+    const shown = searching || this.all ? hits : hits.filter((name, i) => i < few || asked.includes(name));
     fill(this.list, ...shown.map((name) => this.#row(name)));
     this.search.placeholder = `Search ${names.length} classes`;
-    this.more.hidden = searching || names.length <= FEW;
+    this.more.hidden = searching || names.length <= few;
     this.more.textContent = this.all ? "Show fewer" : `Show all ${names.length}`;
     this.more.setAttribute("aria-expanded", String(this.all));
     this.none.hidden = hits.length > 0 || names.length === 0;
@@ -83,7 +93,7 @@ export class Predictions {
         class: "pick",
         "aria-pressed": String(kind === "b"),
         "aria-label": `why not ${name}? ${percent(p)}`,
-        on: { click: () => this.picked(name) },
+        on: { click: () => this.#pick(name) },
       },
       ...told,
       el("span", { class: "tag" }, "why not?"),

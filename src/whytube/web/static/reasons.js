@@ -1,7 +1,7 @@
 // The answer in words: the sentence, then every reason with its word, fit, verdict and what hiding it did.
 
 import { reasonColour, reasonInk } from "./colours.js";
-import { el, fill } from "./dom.js";
+import { el, fill, icon } from "./dom.js";
 import { fillName, meanChange, percent, seconds, telling, verdict, verdictText, wordOf } from "./evidence.js";
 import { pathName } from "./tubes.js";
 
@@ -32,24 +32,35 @@ function split(text, marks) {
   return [text.slice(0, hit.at), hit.node(), ...split(text.slice(hit.at + hit.text.length), marks)];
 }
 
-/** A table of what hiding a tube did: a row per way of hiding, a column for A and for B. */
-export function evidenceTable(reason, { positive, negative }) {
+/**
+ * A table of what hiding a tube did: a row per way of hiding, a column for A and for B.
+ *
+ * watch: {rank, hidden, masked} makes a button of each way, which plays the video so; null where that cannot be yet.
+ */
+export function evidenceTable(reason, { positive, negative }, watch = null) {
   const head = el(
     "thead",
     {},
-    el("tr", {}, el("th", { scope: "col" }, "hidden by being"), el("th", { scope: "col", class: "class-a" }, positive), el("th", { scope: "col", class: "class-b" }, negative)),
+    el("tr", {}, el("td"), el("th", { scope: "col", class: "class-a" }, positive), el("th", { scope: "col", class: "class-b" }, negative)),
   );
   const rows = reason.evidence.map((e) =>
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, fillName(e.fill)),
+      el("th", { scope: "row" }, watch ? watchButton(reason, e.fill, watch) : fillName(e.fill)),
       change("a", e.positive_before, e.positive_after),
       change("b", e.negative_before, e.negative_after),
     ),
   );
-  const caption = `How sure the network is, before and after this region is hidden`;
+  const caption = `How sure the network is, before and after this region was …${watch ? " (press to watch)" : ""}`;
   return el("table", { class: "evidence" }, el("caption", {}, caption), head, el("tbody", {}, ...rows));
+}
+
+function watchButton(reason, name, { rank, hidden, masked }) {
+  const pressed = hidden?.rank === rank && hidden.fill === name;
+  const label = `${fillName(name)}: play the video with ${reason.attribute || "the region"} hidden so`;
+  const attributes = { type: "button", class: "watch", "aria-pressed": String(pressed), "aria-label": label, "data-focus": `hide-${rank}-${name}` };
+  return el("button", { ...attributes, on: { click: () => masked(rank, name) } }, icon(pressed ? "pause" : "play"), fillName(name));
 }
 
 function change(kind, before, after) {
@@ -112,26 +123,15 @@ export class Reasons {
       reason.fit === null ? null : el("span", { class: "fit" }, `the word fits: ${percent(reason.fit)}`),
     );
     const { positive, negative } = explanation;
+    const watch = state.busy ? null : { rank, hidden: state.hidden, masked: this.masked };
     const parts = [
       title,
       el("p", { class: "verdict" }, el("strong", {}, verdictText(reason, positive, negative)), ` ${changeText(reason, explanation)}`),
       el("p", { class: "where" }, whenAndWhere(reason, explanation)),
-      reason.evidence.length ? evidenceTable(reason, explanation) : null,
-      state.busy || !reason.evidence.length ? null : this.#hiding(reason, rank, state),
+      reason.evidence.length ? evidenceTable(reason, explanation, watch) : null,
     ];
     const look = `reason ${verdict(reason).replaceAll(" ", "-")}${named ? "" : " untold"}${selected ? " selected" : ""}`;
     const on = { pointerenter: () => this.pointed(rank), pointerleave: () => this.pointed(null) };
     return el("li", { class: look, style: { "--colour": reasonColour(rank) }, on }, ...parts);
-  }
-
-  #hiding(reason, rank, { hidden }) {
-    const buttons = reason.evidence.map(({ fill: name }) => {
-      const pressed = hidden?.rank === rank && hidden.fill === name;
-      const focus = `hide-${rank}-${name}`;
-      const attributes = { type: "button", class: "small", "aria-pressed": String(pressed), "data-focus": focus };
-      return el("button", { ...attributes, on: { click: () => this.masked(rank, name) } }, fillName(name));
-    });
-    const label = `Play the video with ${wordOf(reason)} hidden`;
-    return el("div", { class: "hiding", role: "group", "aria-label": label }, el("span", {}, "Play it hidden:"), ...buttons);
   }
 }

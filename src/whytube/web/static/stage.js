@@ -75,7 +75,7 @@ export class Stage {
   /** Show a video of the server, as its API describes it. */
   setVideo(video, url) {
     this.video = video;
-    this.screen.style.setProperty("--ratio", video.width / video.height);
+    this.root.style.setProperty("--ratio", video.width / video.height);
     this.timeline.setVideo(video);
     this.setTubes([], null);
     this.player.load(url, video);
@@ -86,12 +86,12 @@ export class Stage {
   setTubes(tubes, explanation, strong = null) {
     Object.assign(this, { tubes, explanation, pointed: strong });
     this.timeline.setTracks(
-      tubes.map(({ key, rank, name, moving, quiet }) => ({
+      tubes.map(({ key, rank, name, moving, quiet, drawn }) => ({
         key,
         rank,
         name,
         runs: moving.runs(this.video.frames),
-        dim: quiet || (strong !== null && strong !== key),
+        dim: !drawn && (quiet || (strong !== null && strong !== key)),
         strong: strong === key,
       })),
     );
@@ -112,7 +112,7 @@ export class Stage {
     const shown = this.tubes.filter((tube) => this.#isShown(tube));
     const boxes = shown.flatMap((tube) => {
       const box = tube.moving.at(frame);
-      const other = this.pointed !== null && this.pointed !== tube.key;
+      const other = !tube.drawn && this.pointed !== null && this.pointed !== tube.key;
       return box ? [{ box, rank: tube.rank, label: tube.label, dashed: tube.dashed, strong: this.pointed === tube.key, dim: other }] : [];
     });
     paintBoxes(context, boxes, this.video);

@@ -77,7 +77,7 @@ export class Start {
   /** Tell what the server takes. */
   setModel({ limits }) {
     const parts = [];
-    if (limits?.bytes) parts.push(`up to ${Math.round(limits.bytes / 1e6)} MB`);
+    if (limits?.bytes) parts.push(`up to ${Math.round(limits.bytes / 2 ** 20)} MB`);
     if (limits?.seconds) parts.push(`${limits.seconds >= 120 ? `${Math.round(limits.seconds / 60)} minutes` : `${limits.seconds} s`} long`);
     find(".limits", this.root).textContent = parts.length ? `Any common format, ${parts.join(" and ")}.` : "Any common format.";
   }

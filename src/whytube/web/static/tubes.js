@@ -58,12 +58,13 @@ export class MovingBox {
 const ROWS = ["upper", "middle", "lower"];
 const COLUMNS = ["left", "centre", "right"];
 
-/** Where the middle of a box is in a picture, in words: "upper left", "centre". */
+/** Where the middle of a box is in a picture, in words: "upper left", "centre", "bottom". */
 export function placeName(box, { width, height }) {
   const third = (value, size) => Math.min(2, Math.max(0, Math.floor((3 * value) / size)));
   const row = ROWS[third((box[1] + box[3]) / 2, height)];
   const column = COLUMNS[third((box[0] + box[2]) / 2, width)];
-  if (row === "middle") return column === "centre" ? "centre" : column;
+  if (row === "middle") return column;
+  if (column === "centre") return row === "upper" ? "top" : "bottom";
   return `${row} ${column}`;
 }
 
@@ -72,5 +73,5 @@ export function pathName(tube, size) {
   if (!tube.frames.length) return "";
   const first = placeName(tube.boxes[0], size);
   const last = placeName(tube.boxes.at(-1), size);
-  return first === last ? `in the ${first}` : `from the ${first} to the ${last}`;
+  return first === last ? `at the ${first}` : `from the ${first} to the ${last}`;
 }
