@@ -77,7 +77,11 @@ WRONG = [
     {"version": 0, "annotator": "", "action": {"type": "undo"}},
     {"version": -1, "annotator": "ann", "action": {"type": "undo"}},
     {"version": 0, "annotator": "ann", "action": {"type": "undo"}, "request": "../x"},
-    {"version": 0, "annotator": "ann", "action": {"type": "set_key", "attribute": "a", "frame": 0, "box": [3, 3, 1, 1]}},
+    {
+        "version": 0,
+        "annotator": "ann",
+        "action": {"type": "set_key", "attribute": "a", "frame": 0, "box": [3, 3, 1, 1]},
+    },
 ]
 
 

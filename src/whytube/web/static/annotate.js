@@ -28,6 +28,7 @@ class Annotate {
     this.sync = null;
     this.drafts = new Map(); // word -> draft, of this video
     this.dismissed = new Set();
+    this.colours = new Map();
     this.word = null;
     this.track = 1;
     this.moving = null; // the chosen box while it is moved
@@ -77,7 +78,7 @@ class Annotate {
   }
 
   #controls() {
-    const icons = { back: "back", next: "next", "key-back": "first", "key-next": "last", undo: "undo", redo: "redo", smaller: "minus", larger: "plus" };
+    const icons = { back: "back", next: "next", "key-back": "first", "key-next": "last", undo: "undo", redo: "redo", smaller: "minus", larger: "plus", "video-back": "left", "video-next": "right" };
     for (const [name, picture] of Object.entries(icons)) fill(find(`[data-do=${name}]`), icon(picture));
     for (const button of document.querySelectorAll("#picture [data-do], #chosen [data-do]")) {
       button.addEventListener("click", () => this.do(button.dataset.do));
@@ -136,6 +137,8 @@ class Annotate {
       "delete-track": () => this.chosenTrack && this.act({ type: "delete_track", ...this.place }),
       accept: () => this.accept(),
       dismiss: () => this.#dismiss(),
+      "video-back": () => this.list.step(-1),
+      "video-next": () => this.list.step(1),
     };
     if (this.video || ["larger", "smaller", "fit"].includes(name)) doing[name]?.();
   }
@@ -166,6 +169,7 @@ class Annotate {
     const video = row?.video ?? (await api.video(id));
     Object.assign(this, { video, state: null, drafts: new Map(), track: 1, moving: null, word });
     this.dismissed.clear();
+    this.colours.clear();
     if (write) window.history.pushState(null, "", `/annotate?video=${encodeURIComponent(id)}`);
     document.title = `${video.name} – annotate – whytube`;
     find("#video-name").textContent = video.name;
@@ -200,6 +204,7 @@ class Annotate {
     }
     if (this.video?.id !== id) return;
     this.predicted = told.predicted;
+    for (const { attribute, likely } of told.drafts) if (likely) this.#colour(attribute);
     this.drafts = new Map(told.drafts.map((draft) => [draft.attribute, draft]));
     this.word ??= this.words.first(this);
     this.show();
@@ -209,6 +214,7 @@ class Annotate {
     if (this.sync !== sync) return;
     const count = this.state?.tracks.length ?? null;
     this.state = state;
+    for (const { annotator, attribute } of state.tracks) if (annotator === this.annotator) this.#colour(attribute);
     if (this.moving && !this.chosenTrack) this.moving = null;
     this.show();
     if (count !== null && count !== state.tracks.length) this.#recount();
@@ -319,13 +325,19 @@ class Annotate {
       if (!found) continue;
       const id = JSON.stringify(mine ? [track.attribute, track.track] : [track.attribute, track.track, track.annotator]);
       const label = mine ? track.attribute : `${track.attribute} · ${track.annotator}`;
+      this.#colour(track.attribute);
       shown.push({ id, box: found.box, rank: this.rank(track.attribute), label, mine, dim: !mine, dashed: found.kind === "held" });
     }
     return shown;
   }
 
+  /** Place of a word's colour. Words get one when they are drawn or chosen, so that a video's first six differ. */
   rank(word) {
-    return Math.max(0, this.overview.words.findIndex((row) => row.word === word));
+    return this.colours.get(word) ?? 0;
+  }
+
+  #colour(word) {
+    if (word && !this.colours.has(word)) this.colours.set(word, this.colours.size);
   }
 
   /** A box was drawn: a key frame of the chosen word. */
@@ -479,6 +491,7 @@ class Annotate {
   /** Show everything again that depends on the state. */
   show() {
     if (!this.state) return;
+    this.#colour(this.word);
     this.stage.rank = this.rank(this.word);
     this.stage.redraw();
     this.words.set(this);

@@ -5,6 +5,8 @@ import { complain, el, fill, find } from "./dom.js";
 import { isStop } from "./jobs.js";
 import { Work } from "./work.js";
 
+const SHOWN = 4; // suggestions
+
 export class VideoList {
   /** opened(id, word): a video, and perhaps a word of it, was picked. changed(): there are others now. */
   constructor(root, { opened, changed }) {
@@ -64,7 +66,7 @@ export class VideoList {
   #suggest({ suggestions, undrafted }) {
     find(".suggested", this.root).hidden = !suggestions.length && !undrafted;
     const named = new Map(this.rows.map(({ video }) => [video.id, video.name]));
-    const rows = suggestions.map(({ video, attribute, why }) =>
+    const rows = suggestions.slice(0, SHOWN).map(({ video, attribute, why }) =>
       el("li", {}, el("button", { type: "button", class: "pick", on: { click: () => this.opened(video, attribute) } },
         el("b", {}, attribute), " in ", named.get(video) ?? "a video", el("small", {}, why))),
     );

@@ -33,7 +33,8 @@ export class Times {
   set(page) {
     const { state, annotator, word, track } = page;
     const mine = state.tracks.filter((each) => each.annotator === annotator);
-    mine.sort((a, b) => page.rank(a.attribute) - page.rank(b.attribute) || a.track - b.track);
+    const place = ({ attribute }) => page.overview.words.findIndex((row) => row.word === attribute);
+    mine.sort((a, b) => place(a) - place(b) || a.track - b.track);
     fill(this.rows, ...mine.map((each) => this.#row(each, page.rank(each.attribute), each.attribute === word && each.track === track)));
   }
 

@@ -82,7 +82,7 @@ export class Words {
     const name = el(
       "button",
       { type: "button", class: "name", "data-part": "name", title: word, "aria-pressed": String(chosen), on: { click: () => this.chose(word) } },
-      el("span", { class: "dot-colour", "aria-hidden": "true", style: { "--colour": reasonColour(page.rank(word)) } }),
+      el("span", { class: "dot-colour", "aria-hidden": "true", style: { "--colour": page.colours.has(word) ? reasonColour(page.rank(word)) : "transparent" } }),
       el("span", {}, word),
       keys ? el("small", {}, `${keys} key${keys === 1 ? "" : "s"}`) : null,
     );
