@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import httpx
 
@@ -31,7 +32,7 @@ class Server:
         return self.client.get(path, **options)
 
     def upload(self, path, name=None):
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             return self.client.post("/api/videos", files={"file": (name or path.name, file)})
 
     def example(self, name="gavotte"):

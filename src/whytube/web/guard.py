@@ -39,6 +39,10 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+CLOSE = {"connection": "close"}
+"""With an answer that comes before the end of the request: the rest is not read."""
+DRAINED = 1 << 28
+"""Bytes beyond the limit that are read and forgotten before a request is refused."""
 ENVELOPE = 1 << 16
 """Bytes of an upload's body around the file itself."""
 
@@ -71,6 +75,8 @@ class Guard:
             return
         most = limits.bytes + ENVELOPE if upload else limits.body
         if _length(headers) > most:
+            if _length(headers) <= most + DRAINED:
+                await _drained(receive, limits.idle)
             await _refuse(send, 413, _too_large(most))
             return
         self._uploads += upload
@@ -164,15 +170,29 @@ def _counted(receive: Receive, most: int, idle: float) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), idle)
         except TimeoutError:
-            raise HTTPException(408, f"nothing came for {idle:g} seconds: send it again") from None
+            raise HTTPException(408, f"nothing came for {idle:g} seconds: send it again", CLOSE) from None
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
             done = not message.get("more_body", False)
             if taken > most:
-                raise HTTPException(413, _too_large(most))
+                if not done:
+                    await _drained(receive, idle)
+                raise HTTPException(413, _too_large(most), headers=CLOSE)
         return message
 
     return limited
+
+
+async def _drained(receive: Receive, idle: float) -> None:
+    """Read on and forget, within bounds: most clients hear an answer only after all was sent."""
+    taken, more = 0, True
+    while more and taken <= DRAINED:
+        try:
+            message = await asyncio.wait_for(receive(), idle)
+        except TimeoutError:
+            return
+        taken += len(message.get("body", b""))
+        more = bool(message.get("more_body", False))
 
 
 def _with_headers(send: Send) -> Send:
@@ -191,6 +211,8 @@ async def _refuse(send: Send, status: int, text: str) -> None:
     headers = {**HEADERS, "content-type": "application/json", "content-length": str(len(body))}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
+    if status == 413:
+        headers |= CLOSE
     if status == 429:
         headers["retry-after"] = "5"
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]

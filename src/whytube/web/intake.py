@@ -145,7 +145,7 @@ def display_name(name: str) -> str:
     """Write a file's name for people: its last part, on one line, not too long."""
     last = PurePosixPath(name.replace("\\", "/")).name
     shown = printable(last.encode("utf-8", "replace").decode()).strip()
-    return shown[:LONGEST_NAME] or "video"
+    return shown[:LONGEST_NAME] if shown.strip(".") else "video"
 
 
 def _suffix(name: str) -> str:
