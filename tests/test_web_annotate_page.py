@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from browsing import AXE, serving, started_browser
+from web_drawn import clips_with, draw, upload_clips
 from whytube.data.formats import FORMATS
 
 pytestmark = pytest.mark.browser
@@ -107,7 +108,7 @@ class Page:
 def opened(browser, site, video, request):
     pages = []
 
-    def start(name=None, **options):
+    def start(name=None, video=video, **options):
         pages.append(Page(browser, site, video, name or request.node.name[:60], **options))
         return pages[-1]
 
@@ -345,6 +346,33 @@ def test_an_export_is_read_back(opened, tmp_path):
         page.page.click(".import button")
         page.page.wait_for_selector("#files .told:has-text('1 were there already')")
         page.page.click("#files [data-do=close]")
+
+
+def test_one_button_teaches_a_new_word_and_shows_what_that_brought(opened, site, tmp_path):
+    clips = clips_with("with star", 4)
+    ids = upload_clips(site, tmp_path, clips)
+    for ident, (_, _, boxes) in zip(ids, clips, strict=True):
+        draw(site, ident, "five-pointed", boxes, annotator="teacher")
+    page = opened("teacher", video={"id": ids[0]})
+    page.page.evaluate("annotate.teaching.options = { steps: 60 }")
+    page.page.click("[data-do=teach]")
+    page.page.click("#teaching [data-do=start]")
+    page.page.wait_for_selector("#teaching .result", timeout=120_000)
+    row = page.page.locator("#teaching tbody tr", has_text="five-pointed")
+    assert "new" in row.inner_text()
+    assert row.locator(".better").count() >= 2, row.inner_text()
+    assert row.locator("td").last.inner_text() == "64"
+    assert page.page.locator("#teaching .asked p").first.inner_text().startswith("classified as")
+    page.page.click("#teaching [data-do=use]")
+    page.page.wait_for_selector("#teaching :text('This model answers now.')")
+    assert "five-pointed" in site.get("/api/model").json()["attributes"]
+    page.page.click("#teaching [data-do=close]")
+    other = opened("pupil")  # another video: the model now has a draft of the word
+    assert other.page.evaluate("annotate.drafts.has('five-pointed')")
+    other.page.click("[data-do=teach]")
+    other.page.click("#teaching .models label:has-text('as it was')")
+    other.page.wait_for_selector("#teaching .models label:has-text('as it was') :checked")
+    assert "five-pointed" not in site.get("/api/model").json()["attributes"]
 
 
 def test_agreement_is_shown(opened):

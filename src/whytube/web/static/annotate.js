@@ -140,6 +140,7 @@ class Annotate {
       "video-back": () => this.list.step(-1),
       "video-next": () => this.list.step(1),
     };
+    this.#commit();
     if (this.video || ["larger", "smaller", "fit"].includes(name)) doing[name]?.();
   }
 
@@ -363,10 +364,10 @@ class Annotate {
   }
 
   /** Save a moved box; a draft that was moved is taken first, and both are one action. */
-  #keep(box) {
+  #keep(box, frame = this.frame) {
     const draft = this.chosenDraft;
-    const occluded = keyAt(this.chosenTrack ?? { keys: [] }, this.frame)?.occluded ?? false;
-    const key = { type: "set_key", ...this.place, frame: this.frame, box, occluded };
+    const occluded = keyAt(this.chosenTrack ?? { keys: [] }, frame)?.occluded ?? false;
+    const key = { type: "set_key", ...this.place, frame, box, occluded };
     if (draft) this.act({ type: "batch", actions: [this.#taken(draft), key] });
     else this.act(key);
   }
@@ -393,16 +394,19 @@ class Annotate {
     if (!found || !this.video) return false;
     this.player.pause();
     this.moving = resize ? resized(found.box, "se", dx, dy, this.video) : moved(found.box, dx, dy, this.video);
+    this.nudgedFrame = this.frame;
     clearTimeout(this.nudging);
     this.nudging = setTimeout(() => this.#commit(), NUDGE);
     this.show();
     return true;
   }
 
+  /** Save a box that was moved with keys, now. */
   #commit() {
+    if (!this.nudging) return;
     clearTimeout(this.nudging);
     this.nudging = null;
-    if (this.moving && !this.stage.gesture) this.#keep(this.moving);
+    if (this.moving && !this.stage.gesture) this.#keep(this.moving, this.nudgedFrame);
   }
 
   escape() {

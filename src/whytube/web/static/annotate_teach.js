@@ -15,6 +15,7 @@ const FIGURES = [
 export class Teaching {
   constructor(dialog, page) {
     Object.assign(this, { dialog, page });
+    this.options = {}; // of the job, beyond what the page asks: steps
     this.body = find(".body", dialog);
     this.work = new Work(find(".work", dialog));
     find("[data-do=close]", dialog).addEventListener("click", () => dialog.close());
