@@ -75,7 +75,7 @@ def folder(tmp_path_factory) -> Path:
         (("explain", "dance.mp4", "--sheet", "why.gif"), "--sheet must end in .png, got why.gif"),
         (("explain", "dance.mp4", "--style", "arrows"), "unknown style 'arrows'. Known: boxes, grad-cam, heat"),
         (("explain", "dance.mp4", "--style", "het"), "unknown style 'het'. Did you mean 'heat'?"),
-        (("explain", "dance.mp4", "dance.mp4", "--save", "a.json"), "--save and --coco are for one video"),
+        (("explain", "dance.mp4", "dance.mp4", "--save", "a.json"), "--save, --coco and --cvat are for one video"),
         (("explain", "dance.mp4", "junk.mp4", "--overlay", "mp4"), "need --out DIR"),
         (
             ("explain", "dance.mp4", "--out", "whys", "--overlay", "why.mp4"),

@@ -10,6 +10,7 @@ import pytest
 from toy_explainer import saved_model, tiny_classifier, tiny_explainer
 from whytube.cli import main
 from whytube.cli.many import find_videos
+from whytube.data.formats import explained, read_annotations
 from whytube.data.world import World
 from whytube.explanation import Explanation
 from whytube.video import probe, write_png, write_video
@@ -204,13 +205,14 @@ def test_names_that_are_not_utf8_or_have_newlines_work(folder, capsys, monkeypat
 
 
 def test_one_video_as_pictures_and_coco(folder, capsys, monkeypatch):
-    names = ("--overlay", "o.png", "--sheet", "s.png", "--coco", "c.json", "--save", "e.json")
+    names = ("--overlay", "o.png", "--sheet", "s.png", "--coco", "c.json", "--save", "e.json", "--cvat", "c.xml")
     for style in ("boxes", "heat", "grad-cam"):
         words = ("explain", "videos/a.mp4", "--model", "model", *names, "--style", style, "--overwrite")
         assert run(capsys, monkeypatch, *words)[0] == 0, style
         assert probe("o.png").size == (446, 384) or probe("o.png").size[1] == 384
         assert probe("s.png").size[1] > 4 * 384
     assert json.loads(Path("c.json").read_text()) == Explanation.load("e.json").to_coco()
+    assert read_annotations("c.xml", format="cvat") == [explained(Explanation.load("e.json"))]
 
 
 def test_pictures_of_another_style_are_not_taken_for_the_same(folder, capsys, monkeypatch):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whytube.cli.options import Json, Seed, print_result, progress_bar
+from whytube.checks import check_choice, unknown_name
+from whytube.cli.options import Json, Overwrite, Seed, print_result, progress_bar
+from whytube.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
+    from whytube.data.formats import Facts
     from whytube.data.importers import Imported
 
 app = typer.Typer(help="Data on disk: the layout is described in docs/data.md.", no_args_is_help=True)
@@ -26,6 +30,7 @@ Val = Annotated[float, typer.Option(help="Share of the training videos to hold o
 Relative = Annotated[
     bool, typer.Option("--relative", help="Write paths from --out to the videos, to move both together.")
 ]
+Format = Annotated[str, typer.Option(help="cvat, beaverdam, label-studio, coco or tables.")]
 
 
 @app.command("export")
@@ -71,6 +76,92 @@ def check(
         report = check_dataset(folder, deep=deep, progress=progress)
     print_result(str(report), report.to_dict(), as_json=as_json)
     raise typer.Exit(0 if report.ok else 2)
+
+
+@app.command("import-boxes")
+def import_boxes(
+    files: Annotated[list[Path], typer.Argument(help="Files of one format; one may hold several videos.")],
+    data: Annotated[Path, typer.Option(help="The data folder that the boxes are of: see docs/data.md.")],
+    format: Format,
+    video: Annotated[
+        str | None, typer.Option(help="The video that the file is of, where it names none or names it differently.")
+    ] = None,
+    annotator: Annotated[str | None, typer.Option(help="Take only what this annotator drew and marked.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take boxes and marks of an annotation tool into a data folder.
+
+    The formats are those of CVAT for video 1.1, BeaverDam, Label Studio, COCO for videos, and whytube's own table.
+    Boxes go to boxes.csv, with those between key frames. They replace the boxes of the same video and attribute; all
+    others stay. Where a video turns out to have other attributes than its class, video_attributes.csv says so.
+
+    Example: `whytube data import-boxes annotations.xml --format cvat --data my_videos`
+    """
+    from whytube.data.formats import FORMATS, read_annotations
+    from whytube.data.formats.folder import Folder, joined, take_in
+
+    check_choice(format, "format", FORMATS)
+    if video is not None and len(files) > 1:
+        raise ArgumentError("--video is for one file: import the others by themselves")
+    folder = Folder(data)
+    read = []
+    for file in files:
+
+        def describe(name: str, own: str = file.stem) -> Facts:
+            return folder.describe(video or name or own)
+
+        read += read_annotations(file, format=format, describe=describe)
+    if video is not None and len(read) > 1:
+        raise ArgumentError(f"--video is for a file of one video, and {files[0]} has {len(read)}")
+    chosen = [one if annotator is None else one.of(annotator) for one in joined(read)]
+    if annotator is not None and not any(one.tracks or one.marks for one in chosen):
+        raise unknown_name("annotator", annotator, sorted({name for one in read for name in one.annotators}))
+    taken = take_in(folder, chosen)
+    print_result(str(taken), asdict(taken), as_json=as_json)
+
+
+@app.command("export-boxes")
+def export_boxes(
+    out: Annotated[Path, typer.Option(help="File to write; a folder for several videos with cvat or beaverdam.")],
+    format: Format,
+    data: Annotated[Path | None, typer.Option(help="The data folder: see docs/data.md.")] = None,
+    video: Annotated[list[str] | None, typer.Option(help="A video to export; all that have boxes by default.")] = None,
+    explanation: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A saved explanation, whose tubes to export instead.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write the boxes of a data folder, or the tubes of explanations, for an annotation tool.
+
+    Frames between two boxes of a data folder stay empty, as they are in boxes.csv. CVAT and BeaverDam have a file for
+    each video: with several videos --out is a new folder.
+
+    Example: `whytube data export-boxes --data my_videos --format cvat --out for_cvat`
+    """
+    from whytube.data.formats import FORMATS, explained
+    from whytube.data.formats.folder import Folder, write_out
+    from whytube.explanation import Explanation
+
+    check_choice(format, "format", FORMATS)
+    if (data is None) == (not explanation):
+        raise ArgumentError(
+            "give either --data with a folder, or --explanation with a file of `whytube explain --save`"
+        )
+    found = [explained(Explanation.load(path)) for path in explanation or ()]
+    if data is not None:
+        folder = Folder(data)
+        items = [folder.find(name) for name in video] if video else [item for item in folder.data.videos if item.boxes]
+        if not items:
+            raise DataError(f"{data} has no boxes: there is nothing to export")
+        with progress_bar("reading videos") as progress:
+            for done, item in enumerate(items, 1):
+                found.append(folder.annotations(item))
+                progress(done, len(items))
+    written = write_out(out, found, format=format, overwrite=overwrite)
+    tracks = sum(len(one.tracks) for one in found)
+    result = {"out": str(out), "files": [str(path) for path in written], "videos": len(found), "tracks": tracks}
+    print_result(f"wrote {tracks} tracks of {len(found)} videos to {out}", result, as_json=as_json)
 
 
 @importing.command("ucf101-24")

@@ -74,6 +74,9 @@ def explain(
         str, typer.Option(metavar="STYLE", help="What is drawn: boxes; heat, the evidence; grad-cam, a map to compare.")
     ] = "boxes",
     coco: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the tubes as COCO's JSON.")] = None,
+    cvat: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the tubes as tracks for CVAT (.xml).")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="For several videos: a folder with a JSON file for each.")
     ] = None,
@@ -98,11 +101,12 @@ def explain(
         raise unknown_name("style", style, STYLES)
     several = len(videos) > 1 or out is not None or _holds_videos(videos[0])
     if several:
-        _check_several(out, overlay, sheet, every=every, profile=profile, save=save, coco=coco)
-    elif save or overlay or sheet or coco:
-        _check_one(save, overlay, sheet, coco, overwrite=overwrite)
-    if every and (why_not or save or overlay or sheet or coco):
-        raise ArgumentError("--all answers for every class: leave out --why-not, --save, --overlay, --sheet and --coco")
+        _check_several(out, overlay, sheet, every=every, profile=profile, alone=(save, coco, cvat))
+    elif save or overlay or sheet or coco or cvat:
+        _check_one(save, overlay, sheet, coco, cvat, overwrite=overwrite)
+    if every and (why_not or save or overlay or sheet or coco or cvat):
+        options = "--why-not, --save, --overlay, --sheet, --coco and --cvat"
+        raise ArgumentError(f"--all answers for every class: leave out {options}")
     if model == "demo":
         errors.print("The demo model knows only the 24 dances of the embedded world.", style="dim", highlight=False)
 
@@ -148,6 +152,11 @@ def explain(
         _draw(video, explanations[0], explainer, overlay, sheet, style=style)
     if coco:
         write_json(explanations[0].to_coco(), coco)
+    if cvat:
+        from whytube.data.formats import explained as tracks_of
+        from whytube.data.formats import write_annotations
+
+        write_annotations(cvat, tracks_of(explanations[0]), format="cvat", overwrite=overwrite)
     _print(explanations, every=every, as_json=as_json)
     if profile:
         stages = {"import": imported - began, **explanations[0].timings}
@@ -170,15 +179,15 @@ def _holds_videos(place: Path) -> bool:
 
 
 def _check_one(
-    save: Path | None, overlay: Path | None, sheet: Path | None, coco: Path | None, *, overwrite: bool
+    save: Path | None, overlay: Path | None, sheet: Path | None, *exported: Path | None, overwrite: bool
 ) -> None:
     """Check the files of one explanation before any work is done, and make their folders."""
-    require_new(save, overlay, sheet, coco, overwrite=overwrite)
+    require_new(save, overlay, sheet, *exported, overwrite=overwrite)
     if overlay is not None and overlay.suffix.lower().removeprefix(".") not in KINDS:
         raise ArgumentError(f"--overlay must end in .mp4, .gif or .png, got {overlay.name}")
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise ArgumentError(f"--sheet must end in .png, got {sheet.name}")
-    for path in (save, overlay, sheet, coco):
+    for path in (save, overlay, sheet, *exported):
         if path is not None:
             make_folder(path.parent, error=ArgumentError)
 
@@ -190,14 +199,12 @@ def _check_several(
     *,
     every: bool,
     profile: bool,
-    save: Path | None,
-    coco: Path | None,
+    alone: tuple[Path | None, ...],
 ) -> None:
     """Check what does not go with several videos."""
-    if every or profile or save or coco:
-        raise ArgumentError(
-            "--all, --profile, --save and --coco are for one video: give --out DIR to save every explanation"
-        )
+    if every or profile or any(alone):
+        options = "--all, --profile, --save, --coco and --cvat"
+        raise ArgumentError(f"{options} are for one video: give --out DIR to save every explanation")
     if out is None and (overlay or sheet):
         raise ArgumentError("--overlay and --sheet of several videos need --out DIR, the folder to write to")
     for option, kind, kinds in (("--overlay", overlay, KINDS), ("--sheet", sheet, ("png",))):

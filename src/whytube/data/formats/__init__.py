@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from whytube.checks import check_choice
 from whytube.data.formats import beaverdam, coco, cvat, label_studio, tables
+from whytube.data.formats.explained import explained
 from whytube.data.formats.facts import Describe, Facts
 from whytube.data.formats.track import Annotations, Box, Mark, Track
 from whytube.errors import ArgumentError, DataError
@@ -26,6 +27,7 @@ __all__ = [
     "Format",
     "Mark",
     "Track",
+    "explained",
     "read_annotations",
     "write_annotations",
 ]
@@ -74,7 +76,10 @@ def read_annotations(
         return FORMATS[format].read(source.read_bytes(), describe)
     except OSError as problem:
         raise DataError(f"cannot read {source}: {problem.strerror or problem}") from problem
-    except (ArgumentError, DataError) as problem:
+    except ArgumentError as problem:  # backticks are for parameters; this is a place in the file
+        told = str(problem).replace("`", "'")
+        raise DataError(f"cannot read {source} as {FORMATS[format].title}: {told}") from problem
+    except DataError as problem:
         raise DataError(f"cannot read {source} as {FORMATS[format].title}: {problem}") from problem
 
 

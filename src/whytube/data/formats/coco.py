@@ -1,7 +1,8 @@
 """COCO-style JSON for videos: `videos`, `images` with frames, `tracks`, and an annotation for every box that is seen.
 
 The shape is that of the TAO data set, which widens COCO's. Frames between key frames are written too: each annotation
-says under `attributes` whether it is a key frame, as CVAT's COCO export does. Boxes are [x, y, width, height].
+says under `attributes` whether it is a key frame, as Datumaro, which writes CVAT's COCO export, does; its `outside`
+and `annotator` are read there too. Boxes are [x, y, width, height].
 Where a track is hidden there is no annotation; corners of hidden key frames, annotators, marks and frames per second
 stand in fields that readers of COCO pass over. A file without `videos` is of one video; one without `track_id`s has a
 track for every box. A box that another tool moved off its track becomes a key frame, with all others up to the next.
@@ -108,7 +109,7 @@ def read(data: bytes, describe: Describe | None = None) -> list[Annotations]:
             numbers = [part.number() for part in hidden.each()]
             hidden.require(len(numbers) == 5, "[frame, x1, y1, x2, y2]")
             one.hidden[int(numbers[0])] = Box(*numbers[1:], outside=True)
-        drawn[row["video_id"].integer() if row["video_id"] else 0][row["id"].value] = one
+        drawn[row["video_id"].integer() if row["video_id"] else 0][row["id"].integer()] = one
     for row in root["annotations"].each():
         _read_box(row, images, labels, drawn)
     known = {video["id"].integer() for video in videos}
@@ -150,15 +151,20 @@ def _read_box(
     track_id: Hashable = next((place.integer() for place in places if place), row.place)
     video = image["video_id"].integer() if image["video_id"] else 0
     label = _label(row, labels)
-    one = drawn[video].setdefault(track_id, Drawn(label))
+    annotator = details["annotator"].text() if details["annotator"] else ""
+    one = drawn[video].setdefault(track_id, Drawn(label, annotator))
     if one.label != label:  # another numbering for each category
-        one = drawn[video].setdefault((track_id, label), Drawn(label))
+        one = drawn[video].setdefault((track_id, label), Drawn(label, annotator))
     x, y, width, height = _numbers(row["bbox"])
     row.require(width > 0 and height > 0, "a box with width and height above 0")
     frame = _frame(image)
     if frame in one.seen:
         raise DataError(f"`{row.place}`: its track has a box at frame {frame} already. Give tracks of their own")
-    one.seen[frame] = Box(x, y, x + width, y + height, occluded=details["occluded"].flag(default=False))
+    corners = x, y, x + width, y + height
+    if details["outside"].flag(default=False):
+        one.hidden[frame] = Box(*corners, outside=True)
+        return
+    one.seen[frame] = Box(*corners, occluded=details["occluded"].flag(default=False))
     if details["keyframe"].flag(default=True):
         one.keys.add(frame)
 
@@ -198,11 +204,7 @@ def _track(one: Drawn, count: int) -> Track:
             keys[frame + 1] = one.hidden.get(frame + 1, one.seen[frame].hidden())
     track = Track(one.label, keys, one.annotator)
     drawn = np.array([one.seen[frame].corners for frame in frames])
-    off = {frames[at] for at in np.flatnonzero(np.abs(track.boxes(frames) - drawn).max(1) > SAME_PLACE)}
-    if not off:
-        return track
-    stops = [*sorted(keys)[1:], count]
-    for start, stop in zip(sorted(keys), stops, strict=True):
-        if not off.isdisjoint(range(start, stop)):
-            keys |= {frame: one.seen[frame] for frame in frames if start <= frame < stop}
-    return Track(one.label, keys, one.annotator)
+    off = np.abs(track.boxes(frames) - drawn).max(1) > SAME_PLACE
+    stretch = np.searchsorted(sorted(keys), frames, side="right")
+    crooked = np.flatnonzero(np.isin(stretch, stretch[off])).tolist()
+    return Track(one.label, keys | {frames[at]: one.seen[frames[at]] for at in crooked}, one.annotator)

@@ -44,14 +44,16 @@ def read(data: bytes, describe: Describe | None = None) -> list[Annotations]:
     tasks = [] if meta is None else [*meta.iter("task"), *meta.iter("job")]
     if not tasks:
         raise DataError("expected <meta> with a <task>, got none. Is it `CVAT for video 1.1`?")
-    tracks: dict[str, list[Track]] = {}
+    several = len(tasks) > 1
+    tracks: dict[str, list[Track]] = {_text(task, "id") if several else "": [] for task in tasks}
     for element in root.iter("track"):
-        home = element.get("task_id") or _text(tasks[0], "id") if len(tasks) > 1 else ""
+        home = element.get("task_id", "") if several else ""
+        if home not in tracks:
+            raise fail(f"track {element.get('id', '')[:20]}: task_id", "the id of one of its tasks", repr(home[:20]))
         track = _read_track(element)
         if track is not None:
-            tracks.setdefault(home, []).append(track)
-    several = len(tasks) > 1
-    return [_read_task(task, meta, tracks.get(_text(task, "id") if several else "", []), describe) for task in tasks]
+            tracks[home].append(track)
+    return [_read_task(task, meta, tracks[_text(task, "id") if several else ""], describe) for task in tasks]
 
 
 def write(annotations: Sequence[Annotations]) -> str:

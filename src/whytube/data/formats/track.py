@@ -8,7 +8,7 @@ same floats.
 **Between key frames** each corner moves on a straight line from one key frame to the next. Before the first key frame
 there is no box. After the last one the box stays where it is to the end of the video. A key frame that is `outside`
 hides the box from its frame up to the next key frame; its corners still say where the box moved to until then. This is
-what CVAT does. `Track.boxes` is the one place that computes it.
+what CVAT does (early versions kept the box still up to a hidden key frame). `Track.boxes` alone computes it.
 
 **One form for one meaning**, so that what is equal compares equal: key frames that change nothing are left out (hidden
 ones at the start, or after another hidden one), a hidden box right after its last frame has that frame's corners, and
@@ -37,6 +37,8 @@ PLACES = 6
 """Decimals of a pixel that corners keep."""
 FARTHEST = 1_000_000
 """Pixels that a corner may have, in either direction."""
+LONGEST_NAME, LONGEST_PATH = 255, 4096
+"""Letters of an attribute or annotator, and of a video, which may be a path."""
 LAST_FRAME = 2**31 - 1
 """The largest frame index, as in boxes.csv."""
 
@@ -205,7 +207,7 @@ class Annotations:
     marks: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
-        check_text(self.video, "video")
+        check_text(self.video, "video", longest=LONGEST_PATH)
         object.__setattr__(self, "size", check_size(self.size))
         check_int(self.frames, "frames", 1, LAST_FRAME)
         if self.fps is not None:
@@ -268,12 +270,12 @@ class Annotations:
         return found
 
 
-def check_text(text: object, name: str, *, empty: bool = False) -> str:
-    """Require a name that every format can hold: printable, without blanks around it, of at most 255 letters."""
+def check_text(text: object, name: str, *, empty: bool = False, longest: int = LONGEST_NAME) -> str:
+    """Require a name that every format can hold: printable, without blanks around it."""
     if not isinstance(text, str):
         raise fail(name, "text", repr(text)[:LONGEST])
-    if not (text or empty) or text != text.strip() or not text.isprintable() or len(text) > 255:
-        expected = "text of at most 255 printable letters, without blanks around it"
+    if not (text or empty) or text != text.strip() or not text.isprintable() or len(text) > longest:
+        expected = f"text of at most {longest} printable letters, without blanks around it"
         raise fail(name, f"{expected}{', or empty' if empty else ''}", repr(text[:LONGEST]))
     return text
 

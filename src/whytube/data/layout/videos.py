@@ -59,7 +59,7 @@ class Names:
         for row in sheet:
             written = row["video"]
             if written not in self._asked:  # boxes.csv has a row per frame
-                self._asked[written] = self._look_up(written, sheet.problems)
+                self._asked[written] = self.look_up(written, sheet.problems)
             video = self._asked[written]
             if isinstance(video, str):
                 row.error(video)
@@ -69,7 +69,7 @@ class Names:
                 lines[video.name] = row.line
                 yield video, row
 
-    def _look_up(self, written: str, problems: Problems) -> Video | str:
+    def look_up(self, written: str, problems: Problems) -> Video | str:
         """Return the video, or what is wrong with the name."""
         for name in (written, _tidy(written)):
             if name in self._videos:
