@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 
-from browsing import AXE, serving, started_browser
+from browsing import AXE, serving
 from web_drawn import clips_with, draw, upload_clips
 from whytube.data.formats import FORMATS
 
@@ -14,12 +14,6 @@ pytestmark = pytest.mark.browser
 WIDE = {"width": 1400, "height": 900}
 NARROW = {"width": 390, "height": 844}
 BAD = "<img src=x onerror=window.hacked=1>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with started_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

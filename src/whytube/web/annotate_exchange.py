@@ -46,7 +46,7 @@ def _told(state: State, annotator: str | None) -> dict[str, Any]:
             "keys": [track.keys[frame].model_dump() for frame in track.frames],
         }
         for track in state.tracks.values()
-        if annotator in (None, track.annotator)
+        if annotator in (None, track.annotator) and track.boxes  # one that is nowhere seen is none to other tools
     ]
     marks = [
         {"annotator": who, "attribute": word, "present": value == "has"}
@@ -85,13 +85,13 @@ def _new(state: State, video: dict[str, Any], who: str, name: str) -> tuple[list
     for track in state.tracks.values():
         if track.annotator == name:
             taken.setdefault(track.attribute, []).append(track.number)
-            there.setdefault(track.attribute, []).append([track.keys[frame] for frame in track.frames])
+            there.setdefault(track.attribute, []).append(seen_keys(track.keys[frame] for frame in track.frames))
     for given in video["tracks"]:
         if given["annotator"] != who:
             continue
         word, keys = given["attribute"], [Key(**key) for key in given["keys"]]
-        if keys in there.get(word, []):
-            there[word].remove(keys)
+        if seen_keys(keys) in there.get(word, []):
+            there[word].remove(seen_keys(keys))
             same += 1
             continue
         numbers = taken.setdefault(word, [])
@@ -106,3 +106,19 @@ def _new(state: State, video: dict[str, Any], who: str, name: str) -> tuple[list
             else:
                 found.append(Mark(type="mark", attribute=given["attribute"], value=value))
     return found, same
+
+
+def seen_keys(keys: Iterable[Key]) -> list[Key]:
+    """Leave out what cannot be seen of keys in their order, as files do: two tracks that look alike are then equal.
+
+    These are keys outside before the first box or after another one outside, and where a box goes to between two
+    neighbouring frames.
+    """
+    found: list[Key] = []
+    for key in keys:
+        if not key.outside:
+            found.append(key)
+        elif found and not found[-1].outside:
+            box = found[-1].box if key.frame == found[-1].frame + 1 else key.box
+            found.append(Key(frame=key.frame, box=box, outside=True))
+    return found
