@@ -510,7 +510,7 @@ class Annotate {
     const said = this.state.label?.label ?? "";
     const names = [...this.overview.classes];
     if (said && !names.includes(said)) names.push(said);
-    const model = this.predicted ? `${this.predicted} (the model says)` : "as the model says";
+    const model = this.predicted ? `${this.predicted} (model)` : "as the model says";
     fill(find("#label"), el("option", { value: "" }, model), ...names.map((name) => el("option", { value: name }, name)));
     find("#label").value = said;
   }

@@ -31,7 +31,8 @@ export class Teaching {
     try {
       const [told, models] = await Promise.all([request("GET", "/api/teaching"), request("GET", "/api/teaching/models")]);
       const newest = report ?? models.models.find(({ current }) => current) ?? null;
-      fill(this.body, this.#offer(told), newest && (await this.#result(newest)), this.#models(models));
+      const parts = [newest && (await this.#result(newest)), this.#offer(told)];
+      fill(this.body, ...(report ? parts : parts.reverse()), this.#models(models)); // what is new comes first
     } catch (error) {
       fill(this.body, el("p", { class: "wrong" }, error.message));
     }
@@ -47,7 +48,7 @@ export class Teaching {
       "section",
       { class: "offer" },
       el("p", {}, `Boxes in ${videos} video${videos === 1 ? "" : "s"}: ${list}.`),
-      few ? el("p", {}, el("small", {}, "A word that is drawn in one video only is learnt, but nothing is left to judge it by.")) : null,
+      few ? el("p", {}, el("small", {}, "A new word that is drawn in one video only is learnt, with nothing left to judge it by. A known one stays as it is.")) : null,
       el("button", { type: "button", class: "primary", "data-do": "start", on: { click: () => this.start() } }, "Teach these words"),
     );
   }
