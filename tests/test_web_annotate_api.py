@@ -180,7 +180,7 @@ def test_an_import_into_another_video_is_one_action(server, videos, fresh):
 def test_teaching_a_new_word_places_it_better_and_can_be_taken_back(server, videos):
     assert server.get("/api/teaching").json() == {"videos": 5, "words": {WORD: 5}, "can": True}
     base = server.get("/api/model").json()
-    job = server.done(kind="teach", video=videos[0], steps=100)
+    job = server.done(kind="teach", video=videos[0], steps=20)
     assert job["status"] == "done", job["error"]
     (word,) = job["value"]["words"]
     assert (word["word"], word["new"], word["clips"]) == (WORD, True, 5)
@@ -192,7 +192,7 @@ def test_teaching_a_new_word_places_it_better_and_can_be_taken_back(server, vide
     assert (taught["id"], told["current"], taught["current"]) == (job["id"], None, False)
     folder = server.store / "taught" / job["id"]
     assert WORD in load_explainer(folder / "explainer.safetensors", load_model("demo").classifier).attribute_names
-    assert server.ask(kind="teach", video=videos[0], steps=100).json()["id"] == job["id"], "nothing is taught twice"
+    assert server.ask(kind="teach", video=videos[0], steps=20).json()["id"] == job["id"], "nothing is taught twice"
 
     server.client.put("/api/teaching/current", json={"model": job["id"]}).raise_for_status()
     assert server.get("/api/model").json()["attributes"] == [*base["attributes"], WORD]

@@ -19,8 +19,8 @@ BAD = "<img src=x onerror=window.hacked=1>"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     with (
-        serving(tmp_path_factory.mktemp("annotate") / "store") as address,
-        httpx.Client(base_url=address, timeout=120) as client,
+        serving(tmp_path_factory.mktemp("annotate") / "store") as server,
+        httpx.Client(base_url=server.address, timeout=120) as client,
     ):
         yield client
 
@@ -348,7 +348,7 @@ def test_one_button_teaches_a_new_word_and_shows_what_that_brought(opened, site,
     for ident, (_, _, boxes) in zip(ids, clips, strict=True):
         draw(site, ident, "five-pointed", boxes, annotator="teacher")
     page = opened("teacher", video={"id": ids[0]})
-    page.page.evaluate("annotate.teaching.options = { steps: 60 }")
+    page.page.evaluate("annotate.teaching.options = { steps: 20 }")
     page.page.click("[data-do=teach]")
     page.page.click("#teaching [data-do=start]")
     page.page.wait_for_selector("#teaching .result", timeout=120_000)
@@ -366,6 +366,7 @@ def test_one_button_teaches_a_new_word_and_shows_what_that_brought(opened, site,
     other.page.click("[data-do=teach]")
     other.page.click("#teaching .models label:has-text('as it was')")
     other.page.wait_for_selector("#teaching .models label:has-text('as it was') :checked")
+    other.until("!annotate.overview.words.find(({ word }) => word === 'five-pointed').known")
     assert "five-pointed" not in site.get("/api/model").json()["attributes"]
 
 
