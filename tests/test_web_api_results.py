@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from whytube.data.formats import FORMATS
 from whytube.explanation import Explanation
 from whytube.video import probe
 
@@ -50,6 +51,16 @@ def test_the_page_to_keep_has_everything_in_it(server, result):
     assert "data:video/mp4;base64," in found.text
     assert 'src="http' not in found.text
     assert server.get(f"/api/results/{result}/report.html").content == found.content
+
+
+def test_tubes_go_to_cvat(server, result):
+    found = server.get(f"/api/results/{result}/tubes.cvat.xml")
+    assert found.headers["content-type"] == "application/xml"
+    (read,) = FORMATS["cvat"].read(found.content, None)
+    document = server.get(f"/api/results/{result}").json()["document"]
+    assert read.size == tuple(document["size"])
+    told = [reason for reason in document["reasons"] if reason["moved"]]
+    assert len(read.tracks) == len(told)
 
 
 def test_what_is_not_there(server, result):

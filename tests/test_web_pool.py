@@ -23,7 +23,8 @@ def build():
 
 
 def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    listed = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for text in listed for child in text.split()]
 
 
 def worker(server):
@@ -72,7 +73,8 @@ def test_what_was_asked_goes_on_after_a_restart_also_with_another_model(tmp_path
         result, old = first.explained(first.video), first.done(kind="classify", video=first.video)
         document = first.get(f"/api/results/{result}").json()
         job = start(first, effort=4)
-        waiting = first.ask(kind="what_if", video=first.video, tube={"frames": [0], "boxes": [[0, 0, 9, 9]]}).json()
+        tube = {"frames": [0, 15], "boxes": [[0, 0, 90, 90]] * 2}
+        waiting = first.ask(kind="what_if", video=first.video, tube=tube).json()
         assert first.stop() == 0
         assert first.errors == ""
     (tmp_path / "other.py").write_text(OTHER)
@@ -82,9 +84,7 @@ def test_what_was_asked_goes_on_after_a_restart_also_with_another_model(tmp_path
         asked = second.follow(waiting["id"])[-1][1]
         assert asked["status"] == "done"
         told = second.get(f"/api/results/{asked['result']}").json()["document"]
-        assert set(told["probabilities"]) == {"up", "down", "aside"}, (
-            "who waited is answered by the model that is there"
-        )
+        assert set(told["probabilities"]) == {"up", "down", "aside"}, "whoever is there answers"
         assert second.get(f"/api/results/{result}").json() == document, "a shared link stays"
         assert second.get(f"/r/{result}").status_code == 200
         new = second.done(kind="classify", video=first.video)

@@ -26,6 +26,7 @@ class Server:
             raise AssertionError(f"no server: {self.line}{self.process.stderr.read()}")
         self.address = next(word for word in self.line.split() if word.startswith("http://"))
         self.base, _, self.token = self.address.partition("/#token=")
+        self.base = self.base.rstrip("/")
         self.client = httpx.Client(base_url=self.base, timeout=120)
 
     def get(self, path, **options):
@@ -94,10 +95,8 @@ def serving(store, *words, env=None):
     try:
         yield server
     finally:
-        if server.process.poll() is None:
+        if not server.client.is_closed:
             server.stop()
-        else:
-            server._gone()
 
 
 def until(true, seconds=30.0):

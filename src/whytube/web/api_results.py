@@ -46,8 +46,13 @@ def get_json(site: Served, result: Ident) -> JSONResponse:
 @router.get("/results/{result}/report.html", **_file("text/html"))
 async def get_report(site: Served, result: Ident) -> FileResponse:
     """Download one page with everything in it."""
-    path = await asyncio.get_running_loop().run_in_executor(site.intake.threads, _report, site, result)
-    return FileResponse(path, media_type="text/html", headers=_attached("report.html"))
+    return await _made(site, result, "report.html", "text/html", "whytube.web.drawing:report")
+
+
+@router.get("/results/{result}/tubes.cvat.xml", **_file("application/xml"))
+async def get_tracks(site: Served, result: Ident) -> FileResponse:
+    """Download the tubes as tracks for CVAT, to correct them there."""
+    return await _made(site, result, "tubes.cvat.xml", "application/xml", "whytube.web.drawing:tracks")
 
 
 @router.get("/results/{result}/{name}", **_file("video/mp4", 400))
@@ -70,18 +75,22 @@ def known_result(site: Site, ident: str) -> tuple[str, dict[str, Any]]:
     return found
 
 
-def _report(site: Site, result: str) -> Path:
-    """Find the page of an answer; it is made where it was not asked for before."""
-    video, document = known_result(site, result)
-    folder = site.store.result_folder(result)
-    path = folder / "report.html"
-    if not path.exists():
-        values = (str(site.store.video_folder(video) / "play.mp4"), document, str(folder))
-        try:
-            run_limited("whytube.web.drawing:report", *values, limits=site.settings.limits, largest=1 << 30)
-        except VideoError as problem:
-            raise HTTPException(422, str(problem)) from problem
-    return path
+async def _made(site: Site, result: str, name: str, media: str, place: str) -> FileResponse:
+    """Give a file of an answer; it is made, in a child process, where it was not asked for before."""
+
+    def make() -> Path:
+        video, document = known_result(site, result)
+        folder = site.store.result_folder(result)
+        if not (folder / name).exists():
+            values = (str(site.store.video_folder(video) / "play.mp4"), document, str(folder))
+            run_limited(place, *values, limits=site.settings.limits, largest=1 << 30)
+        return folder / name
+
+    try:
+        path = await asyncio.get_running_loop().run_in_executor(site.intake.threads, make)
+    except VideoError as problem:
+        raise HTTPException(422, str(problem)) from problem
+    return FileResponse(path, media_type=media, headers=_attached(name))
 
 
 def _attached(name: str) -> dict[str, str]:

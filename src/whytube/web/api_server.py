@@ -27,7 +27,7 @@ async def model(site: Served) -> ModelOut:
     return ModelOut(**known, limits=LimitsOut(**limits))
 
 
-@router.post("/api/session", status_code=204, responses=answers(403, 413, 422))
+@router.post("/api/session", status_code=204, responses=answers(400, 403, 413, 422))
 async def open_session(site: Served, body: SessionIn, response: Response) -> None:
     """Trade the token for a cookie, so that the page and its videos may be loaded."""
     token = site.settings.token

@@ -22,6 +22,7 @@ from whytube.web.routes import Ident  # noqa: TC001 - FastAPI reads it at run ti
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
     from whytube.web.site import Site
@@ -52,6 +53,7 @@ def build_app(site: Site) -> ASGIApp:
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(RequestValidationError, _tell)
+    app.add_exception_handler(405, _other_method)
     for problem in (DataError, OSError):
         app.add_exception_handler(problem, _cannot_keep)
     app.add_exception_handler(Exception, _own_fault)
@@ -70,6 +72,17 @@ async def _tell(_: Request, problem: Exception) -> JSONResponse:
     errors = problem.errors() if isinstance(problem, RequestValidationError) else []
     told = [f"{'.'.join(str(part) for part in error['loc'])}: {error['msg']}" for error in errors[:3]]
     return JSONResponse({"detail": "; ".join(told) or "the request is not what is expected"}, 422)
+
+
+async def _other_method(request: Request, _: Exception) -> JSONResponse:
+    """Say which methods a path has, over all its routes."""
+    named = {name for route in request.app.routes for name in _methods(route, request.scope["path"])}
+    return JSONResponse({"detail": "this path has other methods"}, 405, headers={"allow": ", ".join(sorted(named))})
+
+
+def _methods(route: BaseRoute, path: str) -> set[str]:
+    inner = getattr(route, "path_regex", None)
+    return (getattr(route, "methods", None) or set()) if inner is not None and inner.match(path) else set()
 
 
 async def _cannot_keep(_: Request, problem: Exception) -> JSONResponse:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whytube.data.formats import FORMATS, explained
 from whytube.explanation import Explanation
+from whytube.files import write_whole
 from whytube.report import overlay_video, write_masked_video, write_report
 from whytube.web.store_database import make_durable
 from whytube.web.work import Outcome
@@ -42,6 +44,12 @@ def report(play: str, document: dict[str, Any], folder: str) -> None:
     if not drawn.exists():
         overlay_video(play, explanation, drawn)
     _durable(write_report(place / "report.html", explanations=[(explanation, drawn)], title=explanation.sentence))
+
+
+def tracks(_play: str, document: dict[str, Any], folder: str) -> None:
+    """Write tubes.cvat.xml: the tubes that the sentence names as tracks of CVAT."""
+    told = FORMATS["cvat"].write([explained(Explanation.from_dict(document))])
+    _durable(write_whole(Path(folder) / "tubes.cvat.xml", told))
 
 
 def _durable(path: Path) -> None:
