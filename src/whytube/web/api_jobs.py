@@ -12,9 +12,10 @@ from whytube.checks import find_name
 from whytube.errors import ArgumentError
 from whytube.web.api_videos import known_video
 from whytube.web.events import follow
-from whytube.web.messages import Job, JobIn, Message
+from whytube.web.messages import Job, JobIn
 from whytube.web.routes import Answers, Ident, Served, answers
 from whytube.web.site import FullError, Site
+from whytube.web.work import KINDS
 
 if TYPE_CHECKING:
     from whytube.web.store_jobs import StoredJob
@@ -75,9 +76,18 @@ def _known(site: Site, ident: str) -> StoredJob:
     return job
 
 
-def _checked(site: Site, body: Message) -> tuple[str | None, dict[str, Any]]:
+def _checked(site: Site, body: JobIn) -> tuple[str | None, dict[str, Any]]:
     """Find the video of what is asked; write class names and effort in one way, so that the same has one key."""
     given: dict[str, Any] = body.model_dump(exclude={"kind"})
+    _name_classes(site, given)
+    prepare = KINDS[body.kind].prepare
+    if prepare is not None:
+        try:
+            return prepare(site, given)
+        except LookupError as problem:
+            raise HTTPException(404, str(problem.args[0])) from None
+        except ArgumentError as problem:
+            raise HTTPException(422, str(problem)) from None
     if "result" in given:
         found = site.store.result(given["result"])
         if found is None:
@@ -85,6 +95,15 @@ def _checked(site: Site, body: Message) -> tuple[str | None, dict[str, Any]]:
         _check_reason(found[1], given)
         return found[0], given
     video = known_video(site, given.pop("video")).id if "video" in given else None
+    if isinstance(given.get("effort"), str):
+        given["effort"] = site.model["efforts"][given["effort"]]
+    if "tube" in given:
+        _check_tube(given["tube"])
+    return video, given
+
+
+def _name_classes(site: Site, given: dict[str, Any]) -> None:
+    """Write the classes A and B as the model does; refuse those that it does not know."""
     try:
         for name in ("why", "why_not"):
             if given.get(name) is not None:
@@ -93,11 +112,6 @@ def _checked(site: Site, body: Message) -> tuple[str | None, dict[str, Any]]:
         raise HTTPException(422, str(problem)) from None
     if given.get("why") is not None and given.get("why") == given.get("why_not"):
         raise HTTPException(422, f"`why_not` must be another class than `why`, got {given['why']!r} for both")
-    if isinstance(given.get("effort"), str):
-        given["effort"] = site.model["efforts"][given["effort"]]
-    if "tube" in given:
-        _check_tube(given["tube"])
-    return video, given
 
 
 def _check_reason(document: dict[str, Any], given: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 
 import whytube
 from whytube.errors import DataError
-from whytube.web import api_jobs, api_results, api_server, api_videos
+from whytube.web import annotate_api, api_jobs, api_results, api_server, api_videos, teaching_api
 from whytube.web.children import log
 from whytube.web.guard import Guard
 from whytube.web.routes import Ident  # noqa: TC001 - FastAPI reads it at run time
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from whytube.web.site import Site
 
 STATIC = Path(__file__).parent / "static"
-ROUTERS = (api_server.router, api_videos.router, api_jobs.router, api_results.router)
+ROUTERS = (
+    api_server.router,
+    api_videos.router,
+    api_jobs.router,
+    api_results.router,
+    annotate_api.router,
+    teaching_api.router,
+)
 """All routes. A further part of the page adds its APIRouter here."""
 
 

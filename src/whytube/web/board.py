@@ -150,6 +150,11 @@ class Board:
                 if not bells:
                     del self._bells[ident]
 
+    def ring(self, ident: str) -> None:
+        """Wake those who watch something that is no job, as a video's annotation."""
+        with self._changed:
+            self._touch([ident])
+
     def close(self) -> None:
         """Let workers and watchers go."""
         with self._changed:

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
     from whytube.web.settings import Limits
 
-PRELOADED = ["whytube.web.decoding", "whytube.web.drawing", "whytube.web.worker", "whytube.web.asking"]
+PRELOADED = [
+    "whytube.web.decoding",
+    "whytube.web.drawing",
+    "whytube.web.worker",
+    "whytube.web.asking",
+    "whytube.web.drafting",
+    "whytube.web.teaching",
+    "whytube.web.exchange",
+]
 NICE = 5
 """How far children and workers step back behind the server, which answers requests."""
 

@@ -158,8 +158,25 @@ class MaskedJob(Message):
     fill: Literal["mean", "blur", "freeze", "zero", "noise"] = "mean"
 
 
+class DraftJob(Message):
+    """Ask for the model's own tubes as first drafts; null for all videos that it has not looked at yet."""
+
+    kind: Literal["draft"]
+    videos: Annotated[list[Id], Field(min_length=1, max_length=1000)] | None = None
+
+
+class TeachJob(Message):
+    """Teach the model what was drawn, and ask about a video before and after. steps: of learning; null for as usual."""
+
+    kind: Literal["teach"]
+    video: Id | None = None
+    why: Name | None = None
+    why_not: Name | None = None
+    steps: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
 JobIn = Annotated[
-    ClassifyJob | ExplainJob | WhatIfJob | OverlayJob | MaskedJob,
+    ClassifyJob | ExplainJob | WhatIfJob | OverlayJob | MaskedJob | DraftJob | TeachJob,
     Field(discriminator="kind"),
 ]
 """What may be asked. A new kind stands here, and in KINDS of work.py."""

@@ -28,12 +28,13 @@ DEATHS = 2
 
 
 class Pool:
-    """All workers of a server. model: what they load; a job that finds another name here loads that first."""
+    """All workers of a server. model: what they load; a job that was asked of another one loads that first."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self.model = site.settings.model
-        threads = 1 if site.settings.workers > 1 else os.cpu_count() or 1
+        cores = int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count() or 1
+        threads = 1 if site.settings.workers > 1 else cores
         self._leads = [_Lead(self, site, threads) for _ in range(site.settings.workers)]
         self._known = threading.Event()
         self._problem: WhytubeError | None = None
@@ -41,15 +42,22 @@ class Pool:
     def start(self) -> None:
         """Start all workers; returns once one has loaded the model, and raises what is wrong with it."""
         for lead in self._leads:
-            lead.start()
+            if not lead.is_alive():
+                lead.start()
         self._known.wait()
         if self._problem is not None:
             raise self._problem
 
-    def ready(self, description: dict[str, Any]) -> None:
-        """Note what a worker says of its model."""
-        self._site.model = description
+    def ready(self, model: str, description: dict[str, Any]) -> None:
+        """Note what a worker says of a model that it has loaded, unless another one answers by now."""
+        if model == self.model:
+            self._site.model = description
         self._known.set()
+
+    def forgive(self) -> None:
+        """Forget that a model could not be loaded: another one is tried."""
+        self._problem = None
+        self._known.clear()
 
     def refuse(self, problem: WhytubeError) -> None:
         """Note why the model cannot be loaded: the server does not start, or, later, goes on without this worker."""
@@ -104,8 +112,9 @@ class _Lead(threading.Thread):
 
     def _start(self) -> None:
         ours, theirs = context.Pipe()
+        model = self._pool.model
         self._process = context.Process(
-            target=_work, args=(theirs, self._pool.model, self._site.settings.device, self._threads), daemon=True
+            target=_work, args=(theirs, model, self._site.settings.device, self._threads), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -118,7 +127,7 @@ class _Lead(threading.Thread):
             raise ModelError(f"the worker process ended while it loaded the model {self._pool.model}") from None
         if what != "ready":
             raise ModelError(str(rest[1]))
-        self._pool.ready(rest[0])
+        self._pool.ready(model, rest[0])
 
     def _end(self) -> None:
         """Kill the process, whatever it does."""
@@ -158,7 +167,7 @@ class _Lead(threading.Thread):
         """Send the job and hear how it goes; EOFError or OSError where the process ends or is killed."""
         assert self._pipe is not None
         site, limits = self._site, self._site.settings.limits
-        self._pipe.send(("run", job.id, job.kind, inputs, self._pool.model))
+        self._pipe.send(("run", job.id, job.kind, inputs, job.model))
         deadline, asked = time.monotonic() + limits.job, False
         while True:
             if self._pipe.poll(0.1):
@@ -178,7 +187,7 @@ class _Lead(threading.Thread):
         """Pass on a message of the worker; says whether it is the last one of the job."""
         site = self._site
         if what == "ready":
-            self._pool.ready(rest[0])
+            self._pool.ready(job.model, rest[0])
         elif what == "progress":
             site.board.tell(job.id, progress=Progress(done=rest[1], total=rest[2], text=rest[3]))
         elif what == "answer":

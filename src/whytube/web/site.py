@@ -6,11 +6,15 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from whytube.errors import ModelError
+from whytube.web.annotations import Annotations
 from whytube.web.board import Board
+from whytube.web.children import log
 from whytube.web.intake import Intake
 from whytube.web.pool import Pool
 from whytube.web.store import Store
 from whytube.web.store_jobs import Jobs, StoredJob, key_of
+from whytube.web.store_taught import TaughtStore
 from whytube.web.work import KINDS, Outcome
 
 if TYPE_CHECKING:
@@ -31,23 +35,51 @@ class Site:
         self.store = Store(settings.store)
         self.jobs = Jobs(self.store.database)
         self.board = Board(settings.limits.queue)
+        self.annotations = Annotations(self.store.database)
+        self.annotations.listeners.append(lambda video, _: self.board.ring(video))
+        self.taught = TaughtStore(self.store, settings.model)
         self.intake = Intake(self)
         self.pool = Pool(self)
         self._asking = threading.Lock()
 
     def start(self) -> None:
         """Load the model, and go on with what an earlier server left."""
-        self.pool.start()
+        self._start_pool()
         for job in self.jobs.requeue():
             key = key_of(job.kind, job.video, self.model["hash"], job.parameters)
             if key != job.key:  # it was asked of another model
-                self.jobs.rekey(job.id, key)
-            self.board.put(replace(job, key=key))
+                self.jobs.rekey(job.id, key, self.pool.model)
+            self.board.put(replace(job, key=key, model=self.pool.model))
 
-    def use_model(self, model: str, description: dict[str, Any]) -> None:
-        """Ask another model from now on; workers load it before their next job. description: as `describe` gives it."""
+    def _start_pool(self) -> None:
+        """Start the workers with the taught model that was chosen, or, where that is unfit, with the one given."""
+        chosen = self.taught.chosen()
+        if chosen is not None:
+            self.pool.model = str(self.taught.path(chosen.id))
+            try:
+                self.pool.start()
+                return
+            except ModelError as problem:
+                log.warning("the taught model cannot be used, the one it was taught from answers: %s", problem)
+                self.taught.choose(None)
+                self.pool.model = self.settings.model
+                self.pool.forgive()
+        self.pool.start()
+        self.taught.note_base(self.model)
+
+    def use(self, ident: str | None) -> None:
+        """Answer with a taught model from now on, or with the one it was taught from; LookupError for an unknown one.
+
+        Jobs that wait are still answered by the model that they were asked of.
+        """
+        row = None if ident is None else self.taught.find(ident)
+        description = self.taught.base_description() if row is None else row.description
+        if description is None or (row is None and ident is not None):
+            raise LookupError(ident)
         with self._asking:
-            self.pool.model, self.model = model, description
+            self.taught.choose(ident)
+            self.pool.model = self.settings.model if ident is None else str(self.taught.path(ident))
+            self.model = description
 
     def stop(self) -> None:
         """End all processes and close the store."""
@@ -57,18 +89,18 @@ class Site:
 
     def ask(self, kind: str, video: str | None, parameters: dict[str, Any]) -> tuple[Job, bool]:
         """Find the job that answers this question, or let a new one wait; says whether it is new."""
-        key = key_of(kind, video, self.model["hash"], parameters)
         with self._asking:
+            key, model = key_of(kind, video, self.model["hash"], parameters), self.pool.model
             there = self.jobs.same(key)
             if there is not None:
                 return self.show(there), False
             if kind in ("explain", "what_if") and self.store.result(key[:32]) is not None:
-                job = self.jobs.add(kind, video, parameters, key)
+                job = self.jobs.add(kind, video, parameters, key, model)
                 self.jobs.end(job.id, "done", result=key[:32])
                 return self.show(job), False
             if self.board.full:
                 raise FullError
-            job = self.jobs.add(kind, video, parameters, key)
+            job = self.jobs.add(kind, video, parameters, key, model)
             self.board.put(job)
         return self.show(job), True
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, key TEXT NOT NULL, kind TEXT NOT NULL, video TEXT,
-    parameters TEXT NOT NULL, status TEXT NOT NULL, error TEXT, result TEXT, value TEXT,
+    parameters TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, error TEXT, result TEXT, value TEXT,
     deaths INTEGER NOT NULL DEFAULT 0, created TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS jobs_key ON jobs(key, status);
 CREATE INDEX IF NOT EXISTS jobs_video ON jobs(video);
@@ -29,13 +29,14 @@ KEPT = 10_000
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A row. deaths: worker processes that ended while they ran it."""
+    """A row. model: what answers it, chosen when it was asked. deaths: of worker processes while they ran it."""
 
     id: str
     key: str
     kind: str
     video: str | None
     parameters: dict[str, Any]
+    model: str
     status: str
     error: str | None = None
     result: str | None = None
@@ -61,13 +62,13 @@ class Jobs:
         self._database = database
         database.add_tables(TABLES)
 
-    def add(self, kind: str, video: str | None, parameters: dict[str, Any], key: str) -> StoredJob:
+    def add(self, kind: str, video: str | None, parameters: dict[str, Any], key: str, model: str) -> StoredJob:
         """Write down a new job."""
-        job = StoredJob(uuid4().hex, key, kind, video, parameters, "queued")
+        job = StoredJob(uuid4().hex, key, kind, video, parameters, model, "queued")
         with self._database.transaction() as rows:
             rows.execute(
-                "INSERT INTO jobs (id, key, kind, video, parameters, status, created) VALUES (?,?,?,?,?,?,?)",
-                (job.id, key, kind, video, json.dumps(parameters, allow_nan=False), job.status, now()),
+                "INSERT INTO jobs (id, key, kind, video, parameters, model, status, created) VALUES (?,?,?,?,?,?,?,?)",
+                (job.id, key, kind, video, json.dumps(parameters, allow_nan=False), model, job.status, now()),
             )
         return job
 
@@ -93,10 +94,10 @@ class Jobs:
             )
         return [_stored(row) for row in self._database.all("SELECT * FROM jobs WHERE status='queued' ORDER BY seq")]
 
-    def rekey(self, ident: str, key: str) -> None:
+    def rekey(self, ident: str, key: str, model: str) -> None:
         """Write down that a waiting job is now a question to another model."""
         with self._database.transaction() as rows:
-            rows.execute("UPDATE jobs SET key=? WHERE id=?", [key, ident])
+            rows.execute("UPDATE jobs SET key=?, model=? WHERE id=?", [key, model, ident])
 
     def start(self, ident: str) -> None:
         """Write down that a worker has it."""
@@ -140,6 +141,8 @@ class Jobs:
 
 
 def _stored(row: Row) -> StoredJob:
-    fields = {name: row[name] for name in ("id", "key", "kind", "video", "status", "error", "result", "deaths")}
+    fields = {
+        name: row[name] for name in ("id", "key", "kind", "video", "model", "status", "error", "result", "deaths")
+    }
     value = None if row["value"] is None else json.loads(row["value"])
     return StoredJob(**fields, parameters=json.loads(row["parameters"]), value=value)

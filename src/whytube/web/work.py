@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from whytube.errors import ArgumentError
-from whytube.web import messages
+from whytube.web import annotate_jobs, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,13 +50,15 @@ class Kind:
 
     body: what a client sends. run: MODULE:FUNCTION of the worker. gather: collects, in the server, what the worker
     needs: values that can be pickled. keep: called in the server
-    with the outcome before the job is done; by default the document is kept as a result.
+    with the outcome before the job is done; by default the document is kept as a result. prepare: turns what a client
+    sent into a video and the parameters of the job; LookupError where something is not there.
     """
 
     body: type[messages.Message]
     run: str
     gather: Callable[[Site, StoredJob], dict[str, Any]]
     keep: Callable[[Site, StoredJob, Outcome], None] | None = None
+    prepare: Callable[[Site, dict[str, Any]], tuple[str | None, dict[str, Any]]] | None = None
 
 
 def gather_video(site: Site, job: StoredJob) -> dict[str, Any]:
@@ -90,4 +92,18 @@ KINDS: dict[str, Kind] = {
     "what_if": Kind(messages.WhatIfJob, "whytube.web.asking:what_if", gather_video),
     "overlay": Kind(messages.OverlayJob, "whytube.web.drawing:overlay", gather_result),
     "masked": Kind(messages.MaskedJob, "whytube.web.drawing:masked", gather_result),
+    "draft": Kind(
+        messages.DraftJob,
+        "whytube.web.drafting:draft",
+        annotate_jobs.gather_draft,
+        annotate_jobs.keep_draft,
+        annotate_jobs.prepare_draft,
+    ),
+    "teach": Kind(
+        messages.TeachJob,
+        "whytube.web.teaching:teach",
+        annotate_jobs.gather_teach,
+        annotate_jobs.keep_teach,
+        annotate_jobs.prepare_teach,
+    ),
 }

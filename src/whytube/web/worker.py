@@ -24,10 +24,10 @@ from whytube.data.world import World
 from whytube.errors import WhytubeError
 from whytube.explainer.explainer import Explainer
 from whytube.given import model_hash
-from whytube.models import load_model
 from whytube.search.anytime import EFFORTS
 from whytube.tubes import FILLS
 from whytube.web.children import NICE
+from whytube.web.taught import open_model
 from whytube.web.work import KINDS, CancelledError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Desk:
     def load(self, model: str) -> None:
         """Load a model, unless it is the one that is there."""
         if model != self._loaded:
-            self.model = load_model(model, device=self._device)
+            self.model = open_model(model, device=self._device)
             self._loaded = model
 
     def listen(self) -> None:
