@@ -50,11 +50,12 @@ check: $(READY) ## Format, lint, types and the quick tests
 	$(BIN)/mypy
 	$(TESTS) -m "not slow and not browser"
 
-bench: $(READY) ## Measure the layer, the explainer's training step, masked clips and the page on this machine
+bench: $(READY) ## Measure the layer, the explainer's training step, masked clips, the page and bulk runs on this machine
 	$(BIN)/python benchmarks/subpath.py
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/bulk.py
 
 results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md
