@@ -157,7 +157,7 @@ def act(site: Served, video: Ident, body: ActionIn) -> Annotation | JSONResponse
 def get_drafts(site: Served, video: Ident) -> Drafts:
     """Return what the model proposes for a video, once it has looked: see the job `draft`."""
     known_video(site, video)
-    predicted, drafts = site.annotations.drafts(site.model["hash"]).get(video, (None, []))
+    predicted, drafts = site.annotations.draft(video, site.model["hash"]) or (None, [])
     return Drafts(predicted=predicted, drafts=[Draft.model_validate_json(json.dumps(draft)) for draft in drafts])
 
 
