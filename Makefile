@@ -9,7 +9,7 @@ AXE     := $(VENV)/axe/.ready
 TESTS  := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench results clean
+.PHONY: help setup demo serve test check bench results clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -36,6 +36,10 @@ $(AXE): $(READY)
 
 demo: $(READY) ## Explain clips of the embedded world, measure, and write demo/report.html
 	$(BIN)/whytube demo --out demo --overwrite
+	@echo "Ask about videos of your own in the browser: make serve, then open http://127.0.0.1:8000/"
+
+serve: $(READY) ## Serve the page: ask "why not B?" in the browser
+	$(BIN)/whytube serve
 
 test: $(READY) $(BROWSER) $(AXE) ## Run the whole test suite
 	$(TESTS)
@@ -46,10 +50,11 @@ check: $(READY) ## Format, lint, types and the quick tests
 	$(BIN)/mypy
 	$(TESTS) -m "not slow and not browser"
 
-bench: $(READY) ## Measure the layer, the explainer's training step and masked clips on this machine
+bench: $(READY) ## Measure the layer, the explainer's training step, masked clips and the page on this machine
 	$(BIN)/python benchmarks/subpath.py
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/masked.py
+	$(BIN)/python benchmarks/page.py
 
 results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md

@@ -67,6 +67,7 @@ def test_a_worker_that_does_not_stop_is_killed(running):
     assert running.done(kind="classify", video=running.video)["status"] == "done"
 
 
+@pytest.mark.slow
 def test_what_was_asked_goes_on_after_a_restart_also_with_another_model(tmp_path):
     with serving(tmp_path / "store") as first:
         first.video = first.example()["id"]

@@ -81,7 +81,7 @@ def table(figures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=205, help="how many videos")
+    parser.add_argument("--count", type=int, default=240, help="how many videos")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     figures = run(options.count, options.seed)

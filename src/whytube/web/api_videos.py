@@ -68,7 +68,7 @@ def play_video(site: Served, video: Ident) -> FileResponse:
     return FileResponse(path, media_type="video/mp4", headers={"cache-control": "private, max-age=31536000, immutable"})
 
 
-@router.get("/examples")
+@router.get("/examples", responses=answers())
 def list_examples(site: Served) -> Examples:
     """List clips of the embedded world to start with."""
     return Examples(examples=site.intake.examples())
@@ -82,7 +82,7 @@ async def add_example(site: Served, name: str, response: Response) -> Video:
     return await _received(site, response, lambda: site.intake.example(name))
 
 
-@router.get("/folder")
+@router.get("/folder", responses=answers())
 def list_folder(site: Served) -> Folder:
     """List the videos of the folder that the server was started with."""
     return Folder(videos=site.intake.folder())
