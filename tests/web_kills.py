@@ -51,8 +51,8 @@ class Client(threading.Thread):
             self.results[now["result"]] = client.get(f"/api/results/{now['result']}").json()
 
 
-def lost(server, client):
-    """List what was acknowledged and is not there."""
+def lost(server, client, *, wait):
+    """List what was acknowledged and is not there; wait: for the end of all jobs."""
     found = []
     for ident, video in client.videos.items():
         if server.get(f"/api/videos/{ident}").json() != video:
@@ -60,8 +60,9 @@ def lost(server, client):
         if server.get(f"/api/videos/{ident}/play").content[4:8] != b"ftyp":
             found.append(f"what is played of {ident}")
     for ident in client.jobs:
-        ended = server.follow(ident)[-1][1] if server.get(f"/api/jobs/{ident}").status_code == 200 else {}
-        if ended.get("status") != "done":
+        job = server.get(f"/api/jobs/{ident}")
+        ended = server.follow(ident)[-1][1] if wait and job.status_code == 200 else job.json()
+        if ended.get("status") not in (("done",) if wait else ("queued", "running", "done")):
             found.append(f"job {ident}: {ended}")
     for ident, result in client.results.items():
         if server.get(f"/api/results/{ident}").json() != result:
@@ -69,38 +70,39 @@ def lost(server, client):
     return found
 
 
-def kill_once(store, folder, rng, seconds):
-    """Let two clients work, kill the server at a random moment, and look at what the next one has."""
+def start(store):
+    """Start a server where another one was killed; give it, and what that left half written."""
     server = Server(store, "--queue", 100_000)
-    clients = [Client(server, folder, rng.randrange(1 << 30)) for _ in range(2)]
-    for client in clients:
-        client.start()
-    time.sleep(rng.uniform(0.0, seconds))
-    server.kill()
-    for client in clients:
-        client.join()
-    again = Server(store, "--queue", 100_000)
-    try:
-        missing = [text for client in clients for text in lost(again, client)]
-        missing += [f"left half received: {path}" for path in (store / "incoming").iterdir()]
-        missing += [f"left half written: {path}" for path in store.rglob(".*.part")]
-    finally:
-        again.stop()
-    told = {name: sum(len(getattr(client, name)) for client in clients) for name in ("videos", "jobs", "results")}
-    return told, missing
+    half = [*(store / "incoming").iterdir(), *store.rglob(".*.part")]
+    return server, [f"left half written: {path}" for path in half]
 
 
 def run(count, seed, seconds=6.0):
-    """Kill a server `count` times; returns what was acknowledged in all, and what was lost."""
+    """Kill a server `count` times while two clients work; returns what was acknowledged in all, and what was lost.
+
+    Every next server is asked for everything that was ever acknowledged; the last one ends all jobs.
+    """
     rng, folder = random.Random(seed), Path(tempfile.mkdtemp(prefix="kills"))
-    told, missing = {"videos": 0, "jobs": 0, "results": 0}, []
+    everybody, missing = [], []
+    server, _ = start(folder / "store")
     try:
-        for _ in range(count):
-            some, gone = kill_once(folder / "store", folder, rng, seconds)
-            told = {name: told[name] + some[name] for name in told}
-            missing += gone
+        for number in range(count):
+            clients = [Client(server, folder, rng.randrange(1 << 30)) for _ in range(2)]
+            for client in clients:
+                client.start()
+            time.sleep(rng.uniform(0.0, seconds))
+            server.kill()
+            for client in clients:
+                client.join()
+            everybody += clients
+            server, half = start(folder / "store")
+            last = number == count - 1
+            missing += half + [text for client in everybody for text in lost(server, client, wait=last)]
     finally:
+        if not server.client.is_closed:
+            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+    told = {name: sum(len(getattr(client, name)) for client in everybody) for name in ("videos", "jobs", "results")}
     return told, missing
 
 
