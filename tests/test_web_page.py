@@ -41,7 +41,7 @@ def test_from_a_file_to_reasons(opened, tmp_path):
     page.fill("[name=search]", "")
     page.select_option("[name=effort]", "quick")
     page.select_option("[name=k]", "3")
-    page.get_by_role("button", name=f"why not {ranked[1]}?").click()
+    page.get_by_role("button", name=f"why not? {ranked[1]}").click()
     page.wait_for_selector(".share:not([hidden])")
     why = document(page)
     assert (why["positive"], why["negative"]) == (ranked[0], ranked[1])

@@ -15,13 +15,13 @@ def test_keys(opened):
     frame = lambda: int(page.get_attribute("canvas", "data-frame"))  # noqa: E731
     page.focus("#ask h1")
     page.keyboard.press("Home")
-    page.wait_for_function("document.querySelector('canvas').dataset.frame == 0")
+    page.wait_for_function("() => document.querySelector('canvas').dataset.frame == 0")
     page.keyboard.press("ArrowLeft")
     assert frame() == 0, "there is nothing before the first frame"
     page.keyboard.press("Space")
-    page.wait_for_function("!document.querySelector('video').paused")
+    page.wait_for_function("() => !document.querySelector('video').paused")
     page.keyboard.press("Space")
-    page.wait_for_function("document.querySelector('video').paused")
+    page.wait_for_function("() => document.querySelector('video').paused")
     page.keyboard.press("2")
     assert page.get_attribute("[data-focus=reason-1]", "aria-pressed") == "true"
     page.keyboard.press("m")

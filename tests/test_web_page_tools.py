@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from browsing import TOKEN, ask, document, example, still
+from browsing import TOKEN, ask, dance, document, example, still
 from whytube.explanation import Explanation
 from whytube.video import probe
 
@@ -74,6 +74,8 @@ def test_downloads(opened, tmp_path):
     data = json.loads(taken("[data-file='explanation.json']").read_text())
     assert data == why
     assert Explanation.from_dict(data).sentence == why["sentence"]
+    tracks = taken("[data-file='tubes.cvat.xml']").read_text()
+    assert tracks.count("<track ") == len(why["reasons"])
     html = taken("[data-file='report.html']").read_text()
     assert "data:video/mp4;base64," in html
     assert "gavotte" in html
@@ -92,6 +94,7 @@ def test_comparing_two_classes(opened):
     page.fill("[name=search]", "polka")
     page.press("[name=search]", "Enter")
     page.wait_for_selector(".pane:nth-child(2) .share:not([hidden])")
+    assert page.evaluate("document.activeElement.dataset.name") == "polka", "the focus stays with what was picked"
     sentences = page.locator(".sentence").all_inner_texts()
     assert "not jive" in sentences[0]
     assert "not polka" in sentences[1]
@@ -127,7 +130,7 @@ def test_a_search_can_be_cancelled(opened):
     example(page, "Minuet")
     page.select_option("[name=effort]", "thorough")
     with page.expect_response(lambda r: r.request.method == "POST" and r.url.endswith("/api/jobs")) as started:
-        page.get_by_role("button", name="why not").first.click()
+        page.get_by_role("button", name="why not?").first.click()
     job = started.value.json()
     page.click(".answer > .work button")
     page.wait_for_selector(".remark:has-text('Stopped')")
@@ -145,7 +148,7 @@ def test_another_video_stops_what_was_asked(opened):
     example(page, "Minuet")
     page.select_option("[name=effort]", "thorough")
     with page.expect_response(lambda r: r.request.method == "POST" and r.url.endswith("/api/jobs")) as started:
-        page.get_by_role("button", name="why not").nth(3).click()
+        page.get_by_role("button", name="why not?").nth(3).click()
     job = started.value.json()
     page.click("text=Another video")
     page.wait_for_function(
@@ -156,6 +159,36 @@ def test_another_video_stops_what_was_asked(opened):
     page.wait_for_selector("#said:not([hidden])")
     assert page.inner_text("#ask h1") == "from the folder.mp4"
     assert page.inner_text(".sentence") == ""
+
+
+DROP = """([name, bytes]) => {
+  const held = new DataTransfer();
+  held.items.add(new File([new Uint8Array(bytes)], name, {type: "video/mp4"}));
+  for (const kind of ["dragover", "drop"]) {
+    const event = new DragEvent(kind, {dataTransfer: held, bubbles: true, cancelable: true});
+    document.querySelector("main").dispatchEvent(event);
+    if (!event.defaultPrevented) throw new Error(`${kind} was left to the browser`);
+  }
+}"""
+
+
+def test_a_file_can_be_dropped_anywhere(opened, tmp_path):
+    page = opened()
+    page.evaluate(DROP, ["dropped.mp4", list(dance(tmp_path / "dropped.mp4", 5).read_bytes())])
+    page.wait_for_selector("#said:not([hidden])")
+    assert page.inner_text("#ask h1") == "dropped.mp4"
+    page.evaluate(DROP, ["another.mp4", list(dance(tmp_path / "another.mp4", 6).read_bytes())])
+    page.wait_for_selector("#ask h1:text-is('another.mp4')")
+
+
+def test_an_upload_can_be_cancelled(opened, tmp_path):
+    page = opened()
+    page.route("**/api/videos", lambda route: None)  # as on a line that hardly moves
+    page.set_input_files("input[type=file]", dance(tmp_path / "slow.mp4", 5))
+    page.click("#uploading button")
+    page.wait_for_selector("#uploading", state="hidden")
+    assert page.is_hidden("#problem")
+    assert page.is_visible("#start")
 
 
 def test_a_file_that_is_no_video_is_told_plainly(opened):
@@ -224,7 +257,7 @@ def test_without_its_token_the_page_asks_for_it(browser, page_server):
     page.wait_for_selector("#token[open]")
     page.fill("#token input", "wrong")
     page.click("#token button")
-    page.wait_for_function("document.querySelector('.wrong').textContent !== ''")
+    page.wait_for_function("() => document.querySelector('.wrong').textContent !== ''")
     page.fill("#token input", TOKEN)
     page.click("#token button")
     page.wait_for_selector("body[data-ready]")

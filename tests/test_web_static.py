@@ -141,6 +141,28 @@ def test_a_pointer_grabs_a_corner_the_box_or_nothing(page):
     assert outside == {"fixed": [80, 80]}
 
 
+def test_of_two_players_the_one_that_a_person_moved_leads(page):
+    body = """m => {
+        const player = () => ({frame: 5, wanted: null, following: false, playing: false,
+            seek(frame, {following = false} = {}) { Object.assign(this, {wanted: frame, following}); },
+            arrive() { Object.assign(this, {frame: this.wanted, wanted: null}); }});
+        const [first, second, both] = [player(), player(), new m.Together()];
+        both.join(first, second);
+        second.arrive();
+        second.seek(9);          // a person moves the second one,
+        both.moved(first, 5);    // the first one tells late where it was,
+        const kept = second.wanted;
+        second.arrive();
+        both.moved(second, 9);
+        const followed = [first.wanted, first.following];
+        first.arrive();
+        both.moved(first, 9);
+        return {kept, followed, at: [first.frame, second.frame], waiting: [first.wanted, second.wanted]};
+    }"""
+    got = call(page, "compare.js", body)
+    assert got == {"kept": 9, "followed": [9, True], "at": [9, 9], "waiting": [None, None]}
+
+
 def test_a_search_of_classes_forgives_how_names_are_written(page):
     names = ["climb_stairs", "Sit-up", "sit", "kick ball", "stand"]
     search = lambda text: call(page, "predictions.js", f"(m, v) => m.found(v, {text!r})", names)  # noqa: E731

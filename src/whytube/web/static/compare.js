@@ -23,6 +23,7 @@ export class Together {
   moved(player, frame) {
     const other = this.#other(player);
     if (!other || player.following) return;
+    if (other.wanted !== null && !other.following) return; // a person has just moved the other one
     const apart = Math.abs((other.wanted ?? other.frame) - frame);
     if (apart > (player.playing ? 1 : 0)) other.seek(frame, { following: true }); // while both play they may differ by one
   }

@@ -177,7 +177,8 @@ export class Pane {
     const note = find(".hidden-note", this.root);
     note.hidden = hidden === null;
     if (!hidden) return;
-    const what = hidden.rank === OWN ? "your region" : wordOf(this.state.explanation.reasons[hidden.rank]);
+    const word = this.state.explanation?.reasons[hidden.rank]?.attribute;
+    const what = hidden.rank === OWN ? "your region" : word ? `“${word}”` : "the region";
     fill(find("span", note), `Playing with ${what} ${fillName(hidden.fill)}`);
   }
 

@@ -88,10 +88,11 @@ export class Player {
   }
 
   #move(frame) {
+    const before = this.frame;
     this.frame = Math.min(Math.max(0, frame), this.frames - 1);
     this.canvas.dataset.frame = this.frame;
     this.redraw();
-    this.moved(this.frame);
+    if (this.frame !== before) this.moved(this.frame); // a seek tells of its frame twice
   }
 
   #resize() {

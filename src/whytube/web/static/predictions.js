@@ -60,7 +60,8 @@ export class Predictions {
     this.search.value = "";
     this.all = false;
     this.picked(name);
-    this.list.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
+    const button = [...this.list.querySelectorAll("button")].find((each) => each.dataset.name === name);
+    button?.focus({ preventScroll: true });
   }
 
   render() {
@@ -82,21 +83,22 @@ export class Predictions {
     const p = this.probabilities[name];
     const kind = name === this.positive ? "a" : this.negatives.includes(name) ? "b" : "other";
     const bar = el("span", { class: `bar bar-${kind}`, style: { "--after": `${100 * p}%` } }, el("i"));
-    const told = [el("span", { class: "name" }, name), el("span", { class: "chance" }, percent(p)), bar];
+    const told = [el("span", { class: "name" }, name), " ", el("span", { class: "chance" }, percent(p)), bar];
     if (kind === "a") {
-      return el("li", { class: "class a" }, ...told, el("span", { class: "tag" }, "why this …"));
+      return el("li", { class: "class a" }, el("span", { class: "tag" }, "why this …"), " ", ...told);
     }
     const button = el(
       "button",
       {
         type: "button",
         class: "pick",
+        "data-name": name,
         "aria-pressed": String(kind === "b"),
-        "aria-label": `why not ${name}? ${percent(p)}`,
         on: { click: () => this.#pick(name) },
       },
-      ...told,
       el("span", { class: "tag" }, "why not?"),
+      " ",
+      ...told,
     );
     return el("li", { class: `class ${kind}` }, button);
   }
