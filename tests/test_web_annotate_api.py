@@ -123,12 +123,12 @@ def test_other_tabs_hear_of_new_versions(server, fresh):
 
 def test_words_are_added_and_listed_with_what_was_drawn(server, videos):
     name = "<b>&\"' 🐈"
-    server.client.post("/api/annotations/words", json={"word": name, "annotator": "ann"}).raise_for_status()
+    server.client.post("/api/words", json={"word": name, "annotator": "ann"}).raise_for_status()
     words = {row["word"]: row for row in server.get("/api/annotations").json()["words"]}
     assert words[name] == {"word": name, "known": False, "boxes": 0, "videos": 0}
     assert words[WORD] == {"word": WORD, "known": False, "boxes": 15, "videos": 5}
     assert words["with star"]["known"] is True
-    server.client.delete("/api/annotations/words", params={"word": name}).raise_for_status()
+    server.client.delete("/api/words", params={"word": name}).raise_for_status()
     assert name not in {row["word"] for row in server.get("/api/annotations").json()["words"]}
 
 
@@ -148,15 +148,15 @@ def test_the_model_drafts_and_says_where_boxes_would_help(server, videos):
 def test_files_of_every_format_come_back(server, videos):
     before = server.get(f"/api/annotations/{videos[0]}").json()
     for name in FORMATS:
-        sent = server.get("/api/annotations/export", params={"format": name}).raise_for_status()
+        sent = server.get("/api/annotation-files", params={"format": name}).raise_for_status()
         where = {"format": name, "annotator": "importer"}
-        back = server.client.post("/api/annotations/import", params=where, files={"file": ("any name", sent.content)})
+        back = server.client.post("/api/annotation-files", params=where, files={"file": ("any name", sent.content)})
         assert back.raise_for_status().json()["same"] == 5
         assert sum(back.json()["videos"].values()) == 0
     assert server.get(f"/api/annotations/{videos[0]}").json() == before
-    one = server.get("/api/annotations/export", params={"format": "cvat", "video": videos[0]}).content
+    one = server.get("/api/annotation-files", params={"format": "cvat", "video": videos[0]}).content
     wrong = {"format": "coco", "annotator": "importer"}
-    refused = server.client.post("/api/annotations/import", params=wrong, files={"file": ("a", one)})
+    refused = server.client.post("/api/annotation-files", params=wrong, files={"file": ("a", one)})
     assert refused.status_code == 422
     assert "COCO" in refused.json()["detail"]
 
@@ -169,7 +169,7 @@ def test_an_import_into_another_video_is_one_action(server, videos, fresh):
     )
     assert shape["frames"] == 16
     where = {"format": "tables", "annotator": "ann", "video": fresh}
-    told = server.client.post("/api/annotations/import", params=where, files={"file": ("x.csv", table)})
+    told = server.client.post("/api/annotation-files", params=where, files={"file": ("x.csv", table)})
     assert told.raise_for_status().json() == {"videos": {fresh: 2}, "same": 0}
     state = server.get(f"/api/annotations/{fresh}").json()
     assert [(t["annotator"], t["origin"], len(t["keys"])) for t in state["tracks"]] == [("ann", "import", 2)]

@@ -102,6 +102,7 @@ def test_words_and_drafts_are_kept(store):
     store.keep_draft("v", "m1", "waltz", [{"attribute": "ball"}])
     assert store.drafts("m1") == {"v": ("waltz", [{"attribute": "ball"}])}
     assert store.drafts("m2") == {}
+    assert (store.draft("v", "m1"), store.draft("v", "m2")) == (("waltz", [{"attribute": "ball"}]), None)
     store.keep_draft("gone", "m1", "waltz", [])
     assert list(store.drafts("m1")) == ["v"]
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from whytube.web.messages import Video
     from whytube.web.site import Site
 
-router = APIRouter(prefix="/api/annotations", tags=["annotations"])
+router = APIRouter(prefix="/api", tags=["annotations"])
 STALE: Answers = {409: {"model": OutOfDate, "description": "Somebody else was faster: the current state"}}
 STREAM: Answers = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 FILE: Answers = {200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
@@ -58,7 +58,7 @@ LARGEST_FILE = 1 << 28
 TYPES = {".xml": "application/xml", ".json": "application/json", ".csv": "text/csv", ".zip": "application/zip"}
 
 
-@router.get("", responses=answers())
+@router.get("/annotations", responses=answers())
 def overview(site: Served) -> Overview:
     """List videos, words, and what would help most."""
     videos, states = site.store.list_videos(MOST_VIDEOS, 0), site.annotations.states()
@@ -95,7 +95,7 @@ def agreement(site: Served) -> Agreement:
     return Agreement(pairs=pairs, how=(agreeing.__doc__ or "").partition("\n\n")[2].strip())
 
 
-@router.get("/export", response_class=Response, responses=FILE | answers(404, 422))
+@router.get("/annotation-files", response_class=Response, responses=FILE | answers(404, 422))
 def export(
     site: Served,
     format: Format,
@@ -112,7 +112,7 @@ def export(
     return Response(data, media_type=TYPES[ending], headers=headers)
 
 
-@router.post("/import", responses=answers(400, 403, 404, 413, 422))
+@router.post("/annotation-files", responses=answers(400, 403, 404, 413, 422))
 def bring_in(
     site: Served,
     file: UploadFile,
@@ -129,14 +129,16 @@ def bring_in(
     return Imported(videos=added, same=same)
 
 
-@router.get("/{video}", responses=answers(404, 422))
+@router.get("/annotations/{video}", responses=answers(404, 422))
 def get_annotation(site: Served, video: Ident) -> Annotation:
     """Return all that was said of a video."""
     known_video(site, video)
     return shown(video, site.annotations.state(video))
 
 
-@router.post("/{video}/actions", responses=STALE | answers(400, 403, 404, 413, 422), response_model=Annotation)
+@router.post(
+    "/annotations/{video}/actions", responses=STALE | answers(400, 403, 404, 413, 422), response_model=Annotation
+)
 def act(site: Served, video: Ident, body: ActionIn) -> Annotation | JSONResponse:
     """Do something to an annotation; what is acknowledged is on the disk."""
     known_video(site, video)
@@ -151,15 +153,15 @@ def act(site: Served, video: Ident, body: ActionIn) -> Annotation | JSONResponse
     return shown(video, state)
 
 
-@router.get("/{video}/drafts", responses=answers(404, 422))
+@router.get("/annotations/{video}/drafts", responses=answers(404, 422))
 def get_drafts(site: Served, video: Ident) -> Drafts:
     """Return what the model proposes for a video, once it has looked: see the job `draft`."""
     known_video(site, video)
-    predicted, drafts = site.annotations.drafts(site.model["hash"]).get(video, (None, []))
+    predicted, drafts = site.annotations.draft(video, site.model["hash"]) or (None, [])
     return Drafts(predicted=predicted, drafts=[Draft.model_validate_json(json.dumps(draft)) for draft in drafts])
 
 
-@router.get("/{video}/events", response_class=StreamingResponse, responses=STREAM | answers(404, 422))
+@router.get("/annotations/{video}/events", response_class=StreamingResponse, responses=STREAM | answers(404, 422))
 def follow(site: Served, video: Ident) -> StreamingResponse:
     """Follow an annotation: an event `annotation` with its version, now and whenever that changes."""
     known_video(site, video)

@@ -139,6 +139,11 @@ class Annotations:
                     "INSERT OR REPLACE INTO annotation_drafts VALUES (?,?,?,?)", (video, model, predicted, text)
                 )
 
+    def draft(self, video: str, model: str) -> tuple[str, list[dict[str, Any]]] | None:
+        """Return what a model proposed for a video, None where it has not looked."""
+        row = self._database.one("SELECT * FROM annotation_drafts WHERE video=? AND model=?", [video, model])
+        return None if row is None else (row["predicted"], json.loads(row["drafts"]))
+
     def drafts(self, model: str) -> dict[str, tuple[str, list[dict[str, Any]]]]:
         """Return what a model proposed, by video: the class, and its tubes."""
         found = self._database.all("SELECT * FROM annotation_drafts WHERE model=?", [model])

@@ -167,7 +167,7 @@ class _Lead(threading.Thread):
         """Send the job and hear how it goes; EOFError or OSError where the process ends or is killed."""
         assert self._pipe is not None
         site, limits = self._site, self._site.settings.limits
-        self._pipe.send(("run", job.id, job.kind, inputs, job.model))
+        self._pipe.send(("run", job.id, job.kind, inputs, job.model or self._pool.model))
         deadline, asked = time.monotonic() + limits.job, False
         while True:
             if self._pipe.poll(0.1):
@@ -187,7 +187,7 @@ class _Lead(threading.Thread):
         """Pass on a message of the worker; says whether it is the last one of the job."""
         site = self._site
         if what == "ready":
-            self._pool.ready(job.model, rest[0])
+            self._pool.ready(job.model or self._pool.model, rest[0])
         elif what == "progress":
             site.board.tell(job.id, progress=Progress(done=rest[1], total=rest[2], text=rest[3]))
         elif what == "answer":

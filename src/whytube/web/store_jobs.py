@@ -36,12 +36,12 @@ class StoredJob:
     kind: str
     video: str | None
     parameters: dict[str, Any]
-    model: str
     status: str
     error: str | None = None
     result: str | None = None
     value: dict[str, Any] | None = None
     deaths: int = 0
+    model: str = ""
 
     def job(self, *, position: int | None = None, progress: Progress | None = None) -> Job:
         """Write it as the API shows it."""
@@ -62,9 +62,9 @@ class Jobs:
         self._database = database
         database.add_tables(TABLES)
 
-    def add(self, kind: str, video: str | None, parameters: dict[str, Any], key: str, model: str) -> StoredJob:
-        """Write down a new job."""
-        job = StoredJob(uuid4().hex, key, kind, video, parameters, model, "queued")
+    def add(self, kind: str, video: str | None, parameters: dict[str, Any], key: str, model: str = "") -> StoredJob:
+        """Write down a new job. model: what answers it; "" for whatever answers then."""
+        job = StoredJob(uuid4().hex, key, kind, video, parameters, "queued", model=model)
         with self._database.transaction() as rows:
             rows.execute(
                 "INSERT INTO jobs (id, key, kind, video, parameters, model, status, created) VALUES (?,?,?,?,?,?,?,?)",
@@ -94,7 +94,7 @@ class Jobs:
             )
         return [_stored(row) for row in self._database.all("SELECT * FROM jobs WHERE status='queued' ORDER BY seq")]
 
-    def rekey(self, ident: str, key: str, model: str) -> None:
+    def rekey(self, ident: str, key: str, model: str = "") -> None:
         """Write down that a waiting job is now a question to another model."""
         with self._database.transaction() as rows:
             rows.execute("UPDATE jobs SET key=?, model=? WHERE id=?", [key, model, ident])

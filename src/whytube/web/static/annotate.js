@@ -247,7 +247,7 @@ class Annotate {
 
   async addWord(word) {
     try {
-      await request("POST", "/api/annotations/words", { word, annotator: this.annotator });
+      await request("POST", "/api/words", { word, annotator: this.annotator });
       await this.refresh();
       this.choose(word);
     } catch (error) {

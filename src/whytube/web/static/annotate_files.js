@@ -42,7 +42,7 @@ export class Files {
   async #export(event) {
     event.preventDefault();
     try {
-      const answer = await fetch(`/api/annotations/export?${this.#query(event.target)}`);
+      const answer = await fetch(`/api/annotation-files?${this.#query(event.target)}`);
       if (!answer.ok) throw new ApiError(answer.status, (await answer.json()).detail);
       const name = answer.headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "annotations";
       const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: name });
@@ -60,7 +60,7 @@ export class Files {
     const body = new FormData();
     body.append("file", find("[name=file]", form).files[0]);
     try {
-      const answer = await fetch(`/api/annotations/import?${this.#query(form, { annotator: this.page.annotator })}`, { method: "POST", body });
+      const answer = await fetch(`/api/annotation-files?${this.#query(form, { annotator: this.page.annotator })}`, { method: "POST", body });
       const told = await answer.json();
       if (!answer.ok) throw new ApiError(answer.status, told.detail);
       const count = Object.values(told.videos).reduce((sum, number) => sum + number, 0);
@@ -84,7 +84,7 @@ export class Agreeing {
     fill(this.body, el("p", {}, "Comparing …"));
     this.dialog.showModal();
     try {
-      const { pairs, how } = await request("GET", "/api/annotations/agreement");
+      const { pairs, how } = await request("GET", "/api/agreement");
       const paragraphs = how.split("\n\n").map((text) => el("p", {}, el("small", {}, text)));
       fill(this.body, pairs.length ? this.#table(pairs) : el("p", {}, "Only one person has drawn so far. Another one who takes another name at the top can draw the same videos, without seeing the first one's boxes."), ...paragraphs);
     } catch (error) {

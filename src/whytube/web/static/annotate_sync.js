@@ -30,8 +30,9 @@ export class Sync {
   async open() {
     this.base = await request("GET", this.path);
     if (this.closed) return;
-    this.events = new EventSource(`${this.path}/events`);
-    this.events.addEventListener("annotation", (event) => this.#heard(JSON.parse(event.data).version));
+    this.watching = () => this.#listen();
+    document.addEventListener("visibilitychange", this.watching);
+    this.#listen();
     this.#show();
     this.saving("saved");
   }
@@ -39,6 +40,15 @@ export class Sync {
   close() {
     this.closed = true;
     this.events?.close();
+    document.removeEventListener("visibilitychange", this.watching);
+  }
+
+  /** Hear of other tabs while this one is seen: browsers keep few connections open to one server. */
+  #listen() {
+    this.events?.close();
+    if (document.hidden || this.closed) return;
+    this.events = new EventSource(`${this.path}/events`); // begins with the version of now
+    this.events.addEventListener("annotation", (event) => this.#heard(JSON.parse(event.data).version));
   }
 
   /** What is seen: the server's state with what it does not have yet. */
