@@ -42,7 +42,8 @@ class Sizes:
     grids: tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
-# The paper's UCF101-24: batch 30, 24 classes, 8 attributes in S(x), 256-d 14x14 and 512-d 7x7 features of 16 frames.
+# The paper's UCF101-24: batch 30, 24 classes, 256-d 14x14 and 512-d 7x7 features of 16 frames. It does not say how many
+# attributes S(x) has: the 8 are ours.
 SIZES = {
     "cuda": Sizes(30, 24, 39, 8, (256, 512), ((16, 14, 14), (16, 7, 7))),
     "cpu": Sizes(4, 24, 22, 6, (32, 64), ((16, 16, 16), (16, 8, 8))),

@@ -29,7 +29,7 @@ explainer() { # SPLIT CLASSIFIER
 
 papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder, at its best and to the letter
     "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
-        --objective paper --recipe paper-tuned --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
+        --objective paper --recipe paper-tuned --clips "${PAPER_CLIPS:-30000}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
     "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
         --objective paper-sgd --recipe paper --clips 1500 --out "$2/paper-sgd" --save "$2/paper-sgd.json" "${quick[@]}"
 }

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
+from whytube.evaluation.results import Results
+
 HERE = Path(__file__).resolve().parent
 TEXT = (HERE.parent / "docs" / "method.md").read_text(encoding="utf-8")
 SOURCE = HERE.parent / "src" / "whytube"
@@ -74,6 +76,15 @@ def test_every_equation_is_on_the_page():
     rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| (")]
     numbers = {int(n) for row in rows for n in re.findall(r"\((\d+)\)", row)}
     assert set(range(1, 11)) <= numbers
+
+
+def test_the_papers_claim_holds_where_it_is_said_to():
+    found = Results.load(HERE.parent / "results" / "world-64-paper.json").methods
+    top3 = {name: found[name].figure("negative_class_accuracy.top3") for name in ("paper", "paper-sgd", "centre")}
+    assert top3["paper"].low > top3["centre"].high
+    assert top3["paper-sgd"].low < top3["centre"].high, "not shown"
+    said = f"top-3 {top3['paper'].mean:.2f} against {top3['centre'].mean:.2f}".replace("0.", ".")
+    assert f"{said} of the centre" in STATEMENTS
 
 
 def test_links_lead_somewhere():

@@ -1,11 +1,11 @@
 """The losses that the scores of (class, attribute) pairs are trained for.
 
-`paper` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
+`paper-sgd` is eq. (7) to the letter: for every negative class and every attribute of the clip, -log sigmoid of the
 *smallest* tube score of m[pos] - m[neg]. Its all-zero level is (C - 1) log 2. It cannot fall below that level when
 some cell looks alike in all classes, and the classes are equally frequent and share their attributes. The smallest
 tube then scores no more than this cell, and the cell's scores for A against B and for B against A add up to zero.
-When classes differ in their attributes, the loss can fall, but through w_s alone and whatever the clip shows. See
-docs/method.md.
+When classes differ in their attributes, the loss can fall whatever the clip shows. See docs/method.md. `paper` is the
+same loss at its best: with standardised features and a bias for every (class, attribute) pair.
 
 `two-sided` compares the best tube for A with the best tube for B: -log sigmoid(max + min). Cells that do not tell the
 classes apart can score 0, so the loss can fall.

@@ -166,7 +166,7 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
     # "All the settings [...] were set to the same as in the training of classification module, except that the batch
     # size was 30."
     "paper": Recipe(clips=120_000, batch_size=30, schedule="steps"),
-    # The paper's objective at its best. Rate and optimizer were chosen on val clips of the embedded world.
+    # The paper's objective at its best: docs/training.md compares rates and optimizers on val clips.
     "paper-tuned": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-3, warmup=0.05),
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
     "converging": Recipe(
