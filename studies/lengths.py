@@ -137,7 +137,7 @@ def _cases(explainer: Explainer, question: Question, truth: Truth, *, seed: int)
 
 
 def _summed_up(cases: torch.Tensor) -> dict[str, Any]:
-    """Words that the curve alone would say, by length; all that are said, by the curve alone and by the fit, by origin."""
+    """Words that the curve alone would say, by length; all that are said, by the curve, by the fit, by origin."""
     alone, fit, right, three, share, drawn, origin = cases.unbind(1)
     rows = []
     for low, high in pairwise(PARTS):
