@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 ROUNDS, KEPT, RANDOM = 3, 40, 60
 """Times that tubes are changed, how many at most of each time, and random tubes."""
+ORIGINS = ("tubes of words", "changed once", "changed twice", "changed three times", "random")
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Limits of the share of the clip that tubes last."""
 
@@ -103,9 +104,9 @@ def _write(path: str, share: float) -> None:
 
 @torch.no_grad()
 def _cases(explainer: Explainer, question: Question, truth: Truth, *, seed: int) -> torch.Tensor:
-    """Return (n, 6): fit by the curve alone, fit, whether right, whether among three, share of the clip, drawn or not.
+    """Return (n, 7): fit by the curve alone, fit, whether right, whether among three, share of the clip, drawn, origin.
 
-    Drawn: whether the tube is there on any frame with a drawn box; if not, it counts as wrong.
+    Drawn: whether the tube is there on any frame with a drawn box; if not, it counts as wrong. Origin: see ORIGINS.
     """
     assert explainer.fit is not None
     places = replace(explainer.places(question), curve=replace(explainer.fit, lasting=0.0))
@@ -130,13 +131,14 @@ def _cases(explainer: Explainer, question: Question, truth: Truth, *, seed: int)
         iou = metrics.attribute_iou(boxes.double(), truth.boxes)
         right, three = (metrics.tied_hits(iou, truth.known, ids, top=top)[0, 0] for top in (1, 3))
         fit = alone * explainer.fit.part(share)
-        found.append(torch.stack([alone, fit, right, three, share, (exists & drawn).any(-1)], 1).double())
+        origin = torch.cat([torch.full((len(part),), float(place)) for place, part in enumerate(parts)])
+        found.append(torch.stack([alone, fit, right, three, share, (exists & drawn).any(-1), origin], 1).double())
     return torch.cat(found)
 
 
 def _summed_up(cases: torch.Tensor) -> dict[str, Any]:
-    """Words that the curve alone would say, by length; and all that are said, by the curve alone and by the fit."""
-    alone, fit, right, three, share, drawn = cases.unbind(1)
+    """Words that the curve alone would say, by length; all that are said, by the curve, by the fit, by origin."""
+    alone, fit, right, three, share, drawn, origin = cases.unbind(1)
     rows = []
     for low, high in pairwise(PARTS):
         inside = (alone >= SAID) & (share >= low) & ((share < high) | (high == PARTS[-1]))
@@ -149,7 +151,12 @@ def _summed_up(cases: torch.Tensor) -> dict[str, Any]:
         for hits in [{"right": right, "among three": three}]
         for name, values in (("curve alone", alone), ("fit", fit))
     }
-    return {"by length": rows, "said": said}
+    origins = {
+        name: {"count": int(own.sum()), **_means({"fit": fit, "right": right, "among three": three}, own)}
+        for place, name in enumerate(ORIGINS)
+        for own in [(fit >= SAID) & (origin == place)]
+    }
+    return {"by length": rows, "said": said, "said, by origin": origins}
 
 
 def _means(values: dict[str, torch.Tensor], rows: torch.Tensor) -> dict[str, float | None]:
