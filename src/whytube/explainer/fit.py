@@ -58,8 +58,13 @@ class FitCurve:
             check_probability(chance, "chances")
         check_probability(self.lasting, "lasting")
 
-    def __call__(self, raw: torch.Tensor, rival: torch.Tensor) -> torch.Tensor:
-        """Chances that words are right; raw: expected IoUs, rival: the largest of other words. Any shape, the same."""
+    def __call__(self, raw: torch.Tensor, rival: torch.Tensor, share: torch.Tensor | None = None) -> torch.Tensor:
+        """Chances that words are right; raw: expected IoUs, rival: the largest of other words. Any shape, the same.
+
+        share: of the clip that tubes last, which may broadcast; without it as for tubes that last long enough.
+        """
+        if share is not None:
+            return self(raw, rival) * self.part(share)
         value = _features(raw, rival) @ raw.new_tensor(self.weights)
         scores, chances = raw.new_tensor(self.scores), raw.new_tensor(self.chances)
         if len(scores) == 1:
