@@ -174,6 +174,33 @@ def test_positive_classes_are_sampled_from_what_the_classifier_says(monkeypatch)
     torch.testing.assert_close(shares, torch.tensor([0.7, 0.2, 0.1]), rtol=0, atol=0.05)
 
 
+class OwnAttributes(Tints):
+    """Clips with attributes of their own, which are not those of their class."""
+
+    def batch(self, split, indices, device="cpu"):
+        chosen = list(indices)
+        own = torch.tensor([[index % 2 == 0, index % 5 == 0] for index in chosen])
+        return replace(super().batch(split, chosen, device), attributes=own)
+
+
+def test_attributes_are_the_clips_own(monkeypatch):
+    """S(x) of section 3.4 is neither the row of the sampled c_pos in the table nor that of the true class."""
+    given = []
+
+    def spy(objective, scores, maps, positive, present):
+        given.append((positive, present))
+        return {"none": scores.attribute_bias.sum()}
+
+    monkeypatch.setattr("whytube.training.explainer.loss_terms", spy)
+    source = OwnAttributes()
+    fit_explainer(tiny_classifier(), source, replace(QUICK, clips=24, batch_size=24), objective="paper")
+    shown = source.batch("train", source.asked[0][1])
+    ((positive, present),) = given
+    assert torch.equal(present, shown.attributes)
+    assert not torch.equal(present, Tints.table[positive])
+    assert not torch.equal(present, Tints.table[shown.labels])
+
+
 @pytest.mark.parametrize("objective", ["paper", "ours"])
 def test_divergence_is_said(objective):
     with pytest.raises(ModelError, match=r"training diverged .*Lower the learning rate"):
