@@ -97,7 +97,7 @@ class Copy:
             shutil.rmtree(cache)
         text = printed.read_text(errors="replace")
         if os.WIFSIGNALED(status):
-            return "too long", text
+            return ("too long" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "failed"), text
         code = os.WEXITSTATUS(status)
         if code > 2:
             raise SystemExit(f"pytest ended with {code}:\n{text}")

@@ -179,8 +179,8 @@ def _changes(node: ast.AST, known: set[str], near: set[str]) -> Iterator[Callabl
         case ast.comprehension(ifs=[_, *_]):
             yield put(ifs=[])
         case ast.Call(args=args, keywords=keywords):
-            if len(args) > 1 and not any(isinstance(arg, ast.Starred) for arg in args):
-                first = 1 if len(args) == 3 else 0  # where(condition, a, b)
+            first = 1 if len(args) == 3 else 0  # where(condition, a, b)
+            if _may_swap(node.func, args[first : first + 2]):
                 yield put(args=[*args[:first], args[first + 1], args[first], *args[first + 2 :]])
             for place, keyword in enumerate(keywords):
                 if keyword.arg not in (None, "device", "strict", "dtype"):
@@ -189,6 +189,19 @@ def _changes(node: ast.AST, known: set[str], near: set[str]) -> Iterator[Callabl
         body = getattr(node, name, None)
         if isinstance(body, list):
             yield from (put(**{name: inside(body, i)}) for i, line in enumerate(body) if _may_go(line, known))
+
+
+def _may_swap(function: ast.expr, pair: list[ast.expr]) -> bool:
+    """Whether two arguments can be confused: both are computed, or both are numbers, and their order matters."""
+    name = ast.unparse(function).rpartition(".")[2]
+    if len(pair) < 2 or name in ("max", "min", "maximum", "minimum", "transpose", "isinstance", "range"):
+        return False
+    kinds = [type(ast.literal_eval(arg)) if _is_plain(arg) else ast.AST for arg in pair]
+    return kinds[0] is kinds[1] and not any(isinstance(arg, ast.Starred | ast.GeneratorExp | ast.List) for arg in pair)
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
 
 
 def _may_go(line: ast.stmt, known: set[str]) -> bool:
