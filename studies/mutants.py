@@ -40,7 +40,7 @@ TESTS = {
     "explainer/explainer.py": "explainer",
     "explainer/fit.py": "explainer_fit explainer_places",
     "explainer/gradients.py": "explainer_gradients explainer_values",
-    "explainer/objective.py": "explainer_objective",
+    "explainer/objective.py": "explainer_places explainer_objective",
     "explainer/places.py": "explainer_places explainer",
     "explainer/scores.py": "explainer_scores explainer_forms explainer_gradients explainer_places",
     "explainer/values.py": "explainer_gradients explainer_values",
