@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -346,3 +347,11 @@ def test_words_come_apart_from_tubes_that_none_fits():
     found = last(Adder().eval(), question, 2, Effort(), words=fitting_words([SILENT, SILENT + 0.01], [1, 2]))
     assert found.attribute_ids[..., 0].tolist() == [[2, 2]]
     assert (found.attribute_ids[..., 1] == -1).all()
+
+
+def test_repeats_come_after_what_differs():
+    same = np.eye(4, dtype=bool)
+    same[0, 1] = same[1, 0] = True
+    assert anytime._apart(same, 2) == [0, 2]
+    assert anytime._apart(same, 3) == [0, 2, 3]
+    assert anytime._apart(same, 4) == [0, 2, 3, 1], "rather a repeat than none"

@@ -15,6 +15,7 @@ from whytube.models import load_explainer
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import FILE, HISTORY, fit_explainer
+from whytube.training.response import FILE as RESPONSE_FILE
 
 QUICK = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.02, weight_decay=1e-3)
 CLASSIFIER = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1)
@@ -232,3 +233,52 @@ def test_the_papers_recipe_is_the_papers():
     recipe = EXPLAINER_RECIPES["paper"]
     assert (recipe.optimizer, recipe.lr, recipe.momentum, recipe.weight_decay) == ("sgd", 0.1, 0.9, 1e-3)
     assert recipe.batch_size == 30
+
+
+def test_channels_are_measured_on_eight_batches(trained):
+    """Scores see maps with mean 0, and a deviation of 1 over the root of the channels, whatever the training."""
+    source = Tints()
+    explainer, _ = fit_explainer(trained, source, replace(QUICK, clips=12), objective="two-sided")
+    measured = [indices for split, indices in source.asked if split == "train"][:8]
+    with torch.no_grad():
+        maps = [trained.features(source.batch("train", indices).clips).maps for indices in measured]
+    for scale, channels in enumerate(explainer.scores.channels):
+        h = torch.cat([each[scale] for each in maps]).transpose(0, 1).flatten(1)
+        torch.testing.assert_close(explainer.scores.get_buffer(f"mean{scale}"), h.mean(1), rtol=1e-3, atol=1e-4)
+        gain = 1 / (h.std(1, correction=0).clamp_min(1e-3) * math.sqrt(channels))
+        torch.testing.assert_close(explainer.scores.get_buffer(f"gain{scale}"), gain, rtol=1e-2, atol=1e-3)
+
+
+def test_what_is_passed_on(tmp_path):
+    """Steps are told, the response is trained where the objective verifies, the file keeps what is known of the run."""
+    steps = []
+    explainer, history = fit_explainer(
+        tiny_classifier(),
+        Tints(),
+        replace(QUICK, clips=36, masked_runs=192),
+        out_dir=tmp_path,
+        report_every=2,
+        on_step=lambda *step: steps.append(step),
+        provenance={"data": "tints"},
+    )
+    assert steps == [(1, 3), (2, 3), (3, 3), (1, 2), (2, 2)], "then those of the response"
+    assert (tmp_path / RESPONSE_FILE).exists()
+    assert [record.step for record in history.records] == [2, 3]
+    assert explainer.response is not None
+    header = read_header(tmp_path / "explainer.safetensors", kind="explainer")
+    assert header["provenance"]["data"] == "tints"
+    assert header["metrics"] == {"loss": history.records[-1].loss}
+    assert (
+        fit_explainer(tiny_classifier(), Tints(), replace(QUICK, clips=12, masked_runs=96), objective="paper")[
+            0
+        ].response
+        is None
+    )
+
+
+def test_a_new_run_does_not_take_up_an_old_response(tmp_path):
+    recipe = replace(QUICK, clips=12)
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path)
+    (tmp_path / RESPONSE_FILE).write_text("of an earlier run")
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path, objective="paper")
+    assert not (tmp_path / RESPONSE_FILE).exists()
