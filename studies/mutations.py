@@ -97,10 +97,10 @@ def mutants(file: str, text: str) -> list[Mutant]:
 
 def _difference(old: list[str], new: list[str]) -> tuple[str, str]:
     """Return the lines that differ, without those that are the same in front and behind."""
-    while old and new and old[0] == new[0]:
-        old, new = old[1:], new[1:]
-    while old and new and old[-1] == new[-1]:
-        old, new = old[:-1], new[:-1]
+    shorter = min(len(old), len(new))
+    front = next((i for i in range(shorter) if old[i] != new[i]), shorter)
+    behind = next((i for i in range(shorter - front) if old[-1 - i] != new[-1 - i]), shorter - front)
+    old, new = old[front : len(old) - behind], new[front : len(new) - behind]
     before, after = (" / ".join(line.strip() for line in lines) for lines in (old, new))
     return before, after
 

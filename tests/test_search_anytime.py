@@ -355,3 +355,13 @@ def test_repeats_come_after_what_differs():
     assert anytime._apart(same, 2) == [0, 2]
     assert anytime._apart(same, 3) == [0, 2, 3]
     assert anytime._apart(same, 4) == [0, 2, 3, 1], "rather a repeat than none"
+
+
+def test_keys_tell_256_levels_of_every_seventh_pixel():
+    levels = (torch.arange(256) / 255).view(256, 1, 1, 1, 1).expand(256, 3, 2, 8, 8)
+    assert len(set(clip_keys(levels))) == 256
+    clips = torch.zeros(3, 3, 2, 16, 16)
+    clips[1, 2, 1, 7, 14] = 1.0
+    clips[2, 2, 1, 8, 14] = clips[2, 0, 0, 7, 13] = 1.0
+    plain, seen, unseen = clip_keys(clips)
+    assert plain == unseen != seen
