@@ -32,9 +32,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from mutations import Mutant, mutants
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # run as a program, Python looks in studies/ alone
 
-ROOT = Path(__file__).resolve().parent.parent
+from studies.mutations import Mutant, mutants  # noqa: E402
+
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 TESTS = {
     "explainer/explainer.py": "explainer",
@@ -246,9 +248,15 @@ def main() -> None:
                     flush=True,
                 )
             rows.append(row)
-            options.out.write_text(json.dumps({"provenance": origin, "mutants": rows}, indent=1) + "\n")
+            known.pop(mutant.name, None)
+            _write(options.out, origin, [*rows, *known.values()])  # a run that is stopped can go on
+    _write(options.out, origin, rows)
     print("\n".join(f"lived: {row['name']}" for row in rows if row["end"] == "lived"))
     print(table(rows))
+
+
+def _write(path: Path, origin: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps({"provenance": origin, "mutants": rows}, indent=1) + "\n")
 
 
 def _row(mutant: Mutant, end: str, why: str) -> dict[str, Any]:

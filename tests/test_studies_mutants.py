@@ -3,11 +3,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-STUDIES = Path(__file__).parent.parent / "studies"
-sys.path.insert(0, str(STUDIES))  # where its programs find each other
+from studies.mutants import equivalent, sample, table
+from studies.mutations import mutants
 
-from mutants import equivalent, sample, table  # noqa: E402
-from mutations import mutants  # noqa: E402
+STUDIES = Path(__file__).parent.parent / "studies"
 
 MODULE = '''
 """Not + this."""
