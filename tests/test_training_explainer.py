@@ -63,7 +63,8 @@ def test_two_sided_learns_from_clips_where_the_paper_cannot(trained):
 def test_the_attributes_are_learnt(trained):
     """The best tube of w_s . h + b_s is positive for the attributes a clip has, and negative for the others."""
     source = Tints()
-    explainer, _ = fit_explainer(trained, source, replace(QUICK, clips=720), objective="ours")
+    explainer, history = fit_explainer(trained, source, replace(QUICK, clips=720), objective="ours")
+    assert [record.step for record in history.records] == [20, 40, 60], "a record every 20 steps if nobody says more"
     batch = source.batch("test", range(12))
     with torch.no_grad():
         maps = explainer.scores.normalise(trained.features(batch.clips).maps)
