@@ -6,6 +6,7 @@ import torch
 
 from toy_explainer import tiny_classifier, tiny_explainer
 from toy_source import Tints
+from toy_squares import Adder, Squares
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
@@ -321,6 +322,13 @@ def test_words_without_boxes_are_found_by_their_scores():
         drawn = with_fit.places(question).volumes()
         assert torch.equal(mixed[0, 2], drawn[0, 2])
         assert not torch.equal(mixed[0, 0], plain[0, 0])
+
+
+def test_a_network_in_one_part_cannot_be_predicted():
+    model = Adder().eval()
+    explainer = Explainer(model, build_scores(model, 4).eval(), Squares.attribute_names, Squares.table, "ours")
+    with pytest.raises(ArgumentError, match="`predicted` must be a network that can be run in parts, got adder"):
+        explainer.predicted()
 
 
 def test_moving_moves_all_its_parts():
