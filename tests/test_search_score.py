@@ -34,6 +34,12 @@ def test_log_odds():
     torch.testing.assert_close(found[:, 0, 0], torch.logit(torch.stack([chances[0, 0, 2], chances[1, 0, 0]])))
 
 
+def test_log_odds_of_several_classes():
+    logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    chances = logits.softmax(-1)
+    torch.testing.assert_close(log_odds(logits, torch.tensor([2, 0])), torch.logit(chances[:, [2, 0]]))
+
+
 def test_log_odds_of_a_certain_class_are_finite():
     """No more than a million to one."""
     found = log_odds(torch.tensor([[100.0, 0.0]]).double(), torch.tensor([[0]]))
