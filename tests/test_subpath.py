@@ -348,3 +348,29 @@ def test_many_threads_find_what_one_does(monkeypatch):
         monkeypatch.setattr("whytube.subpath.cpu._CELLS_PER_THREAD", 1)
         monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
         assert_same(max_subpath(scores), alone)
+
+
+def test_whatever_stands_between_classes_and_forms_keeps_its_order(kernel):
+    m = place(kernel, torch.randn(2, 3, 2, 4, 1, 3, 2, 2))
+    positive, negative = place(kernel, torch.tensor([2, 0])), place(kernel, torch.tensor([[0, 1], [2, 1]]))
+    found = max_subpath_difference(m, positive, negative)
+    assert found.value.shape == (2, 2, 2, 4)
+    assert found.cells.shape == (2, 2, 2, 4, 3, 3)
+    for b in range(2):
+        for n in range(2):
+            wanted = max_subpath(m[b, positive[b]] - m[b, negative[b, n]])
+            assert_same(Subpath(*(x[b, n] for x in found)), wanted)
+
+
+def test_class_indices_have_their_shape_and_range(kernel):
+    m = place(kernel, torch.randn(2, 3, 1, 3, 2, 2))
+    positive = place(kernel, torch.tensor([0, 1]))
+    for wrong in (3, 4, -1):
+        with pytest.raises(ArgumentError, match="`negative` must be from 0 to 2"):
+            max_subpath_difference(m, positive, place(kernel, torch.tensor([[wrong], [0]])))
+        with pytest.raises(ArgumentError, match="`positive` must be from 0 to 2"):
+            max_subpath_difference(m, place(kernel, torch.tensor([wrong, 0])))
+    with pytest.raises(ArgumentError, match=r"`positive` must be of shape \(B,\)"):
+        max_subpath_difference(m, positive[:, None])
+    with pytest.raises(ArgumentError, match=r"`negative` must be of shape \(B, N\)"):
+        max_subpath_difference(m, positive, positive)
