@@ -160,3 +160,11 @@ def test_tubes_that_change_nothing_may_stand_anywhere_among_others(monkeypatch):
     torch.testing.assert_close(masked_logits(model, asked, boxes, every, fill="zero"), whole, rtol=1e-3, atol=1e-4)
     nothing = masked_logits(model, asked, boxes, ~every, fill="zero")
     assert torch.equal(nothing, asked.features.logits[:, None].expand(2, 4, 3))
+
+
+def test_a_network_of_several_precisions_keeps_them(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    model = C3DResNet(["a", "b"], width=1 / 16, frames=2, size=(16, 16))
+    assert search_precision(model) == torch.bfloat16
+    model.head.double()
+    assert search_precision(model) is None
