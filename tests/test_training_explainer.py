@@ -11,6 +11,7 @@ from toy_source import Tints
 from whytube.data.source import PermutedTable
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import OBJECTIVES
+from whytube.explainer.scores import build_scores
 from whytube.models import load_explainer
 from whytube.models.stored import read_header
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
@@ -283,3 +284,11 @@ def test_a_new_run_does_not_take_up_an_old_response(tmp_path):
     (tmp_path / RESPONSE_FILE).write_text("of an earlier run")
     fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path, objective="paper")
     assert not (tmp_path / RESPONSE_FILE).exists()
+
+
+def test_the_seed_decides_where_training_starts():
+    recipe = replace(QUICK, clips=12, lr=1e-9, seed=5)
+    explainer, _ = fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper")
+    start, other = (build_scores(tiny_classifier(), 2, seed=seed).class_weights[0] for seed in (5, 0))
+    torch.testing.assert_close(explainer.scores.class_weights[0], start)
+    assert (explainer.scores.class_weights[0] - other).abs().max() > 1e-3
