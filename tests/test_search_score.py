@@ -37,7 +37,7 @@ def test_log_odds():
 def test_log_odds_of_several_classes():
     logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
     chances = logits.softmax(-1)
-    torch.testing.assert_close(log_odds(logits, torch.tensor([2, 0])), torch.logit(chances[:, [2, 0]]))
+    torch.testing.assert_close(log_odds(logits, torch.tensor([[2, 0]])), torch.logit(chances[:, [2, 0]]))
 
 
 def test_log_odds_of_a_certain_class_are_finite():
