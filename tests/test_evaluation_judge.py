@@ -6,7 +6,7 @@ import torch
 
 from toy_squares import WORDS, Adder, Knowing, Squares, ask
 from whytube.classifiers.base import Features
-from whytube.evaluation.judge import Truth, judge, masked_log_probabilities, unseen
+from whytube.evaluation.judge import Truth, judge, masked_log_probabilities, transferred, unseen
 from whytube.evaluation.methods import Centre
 from whytube.evaluation.metrics import annotated_boxes
 from whytube.search.verify import Regions
@@ -167,3 +167,81 @@ def test_words_that_are_not_said_are_counted():
     assert wrong["right_box"].flatten().tolist() == [0, 0]
     empty = judged(question, shown, replace(regions, boxes=torch.zeros_like(regions.boxes)))
     assert empty["word_said"].isnan().all(), "no answer, no word"
+
+
+def made_question(chances, negative, positive=RED):
+    """Ask about clips with these probabilities (B, 4), the same negatives for each."""
+    question, _ = ask(len(chances))
+    logits = torch.tensor(chances).double().log() + 5  # a constant makes no difference
+    features = question.features._replace(logits=logits)
+    count = len(chances)
+    return replace(
+        question,
+        features=features,
+        positive=torch.full((count,), positive),
+        negative=torch.tensor(negative).expand(count, -1),
+    )
+
+
+def made_regions(exists):
+    """Make regions (B, N, k) that cover a corner where they exist."""
+    boxes = torch.where(torch.tensor(exists)[..., None, None], torch.tensor([1.0, 1, 3, 3]).expand(4, 4), 0)
+    return Regions(boxes, torch.zeros(boxes.shape[:3], dtype=torch.long), torch.zeros(boxes.shape[:3]))
+
+
+BEFORE = [[0.6, 0.2, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1]]
+AFTER = [[0.5, 0.1, 0.3, 0.1], [0.5, 0.35, 0.05, 0.1]]
+
+
+def test_effects_are_changes_of_probabilities():
+    question = made_question(BEFORE, [GREEN, BLUE])
+    after = torch.tensor(AFTER).double().log().view(1, 2, 1, 1, 4).expand(1, 2, 2, 1, 4)
+    _, shown = ask(2)
+    figures = judge(made_regions([[[True]] * 2] * 2), question, truth_of(shown), after=after, fills=("mean",))
+    before, masked = torch.tensor(BEFORE).double(), torch.tensor(AFTER).double()
+    for leading, change in (("", masked - before), ("log_probability.", masked.log() - before.log())):
+        torch.testing.assert_close(figures[f"{leading}change.positive"][..., 0], change[:, [RED, RED]])
+        torch.testing.assert_close(figures[f"{leading}change.negative"][..., 0], change[:, [GREEN, BLUE]])
+        assert figures[f"{leading}negative_class_accuracy.top1"].tolist() == [[[0], [1]], [[1], [0]]]
+        assert figures[f"{leading}negative_class_accuracy.top3"].min() == 1
+    assert figures["positive_drop"].tolist() == [[[1], [1]], [[0], [0]]]
+
+
+def test_agreement_is_asked_where_the_first_network_moved():
+    question, other = (made_question(chances, [GREEN, BLUE]) for chances in (BEFORE, BEFORE[::-1]))
+    there = torch.tensor([[0.3, 0.4, 0.15, 0.15], [0.5, 0.1, 0.3, 0.1]])
+    after, after_other = (  # with the second fill nothing happens
+        torch.stack([torch.tensor(masked).double().log(), own.features.logits.log_softmax(1)])[:, :, None, None].expand(
+            2, 2, 2, 1, 4
+        )
+        for masked, own in ((AFTER, question), (there.tolist(), other))
+    )
+    figures = transferred(made_regions([[[True]] * 2] * 2), question, after, other, after_other, fills=("mean", "blur"))
+    nan = torch.nan
+    # Clip 0: p(A) falls on both. Clip 1: it rises here, so that there is nothing to agree in.
+    torch.testing.assert_close(
+        figures["agreement.positive"][..., 0], torch.tensor([[1.0, 1], [nan, nan]]).double(), equal_nan=True
+    )
+    # Clip 0: green falls here, blue rises here but not there. Clip 1: green rises here, and falls there.
+    torch.testing.assert_close(
+        figures["agreement.negative"][..., 0], torch.tensor([[nan, 0], [0, nan]]).double(), equal_nan=True
+    )
+    torch.testing.assert_close(figures["transfer.change.positive"][..., 0], torch.tensor([[-0.05, -0.05]] * 2).double())
+    torch.testing.assert_close(
+        figures["transfer.change.negative"][..., 0], torch.tensor([[0.05, -0.025], [-0.05, 0.1]]).double()
+    )
+
+
+def test_no_region_transfers_nothing():
+    question = made_question(BEFORE, [GREEN, BLUE])
+    after = torch.tensor(AFTER).double().log().view(1, 2, 1, 1, 4).expand(2, 2, 2, 1, 4)
+    exists = [[[True], [False]], [[False], [True]]]
+    figures = transferred(made_regions(exists), question, after, question, after, fills=("zero", "mean"))
+    missing = ~torch.tensor(exists)
+    for name, values in figures.items():
+        assert values.shape == (2, 2, 1)
+        if name.startswith("transfer."):
+            assert not values[missing].any(), name
+        else:
+            assert values[missing].isnan().all(), name
+    assert figures["agreement.positive"][0, 0, 0] == 1

@@ -240,3 +240,83 @@ def test_ties_count_as_hits_where_asked():
     assert tied == {0: [0, 1, 1], 1: [0, 1, 1], 2: [1, 1, 1], 3: [0, 0, 0]}
     shared = metrics.concept_hits(iou, known, torch.tensor([[[1]]]), top=2)
     assert shared.item() == 0.5
+
+
+def test_what_is_smaller_than_a_pixel_still_counts():
+    small = still([1, 1, 1.5, 1.5]).view(1, 1, 1, 2, 4)
+    actors = still([1, 1, 1.5, 1.5])[None]
+    assert metrics.actor_pointing(small, actors).item() == 1
+    assert metrics.actor_iou(small, actors).item() == 1
+    boxes, known = actors[:, None], torch.tensor([[True]])
+    assert metrics.attribute_iou(small, boxes).item() == 1
+    assert metrics.pointing(small, boxes, known, torch.tensor([[[True]]])).item() == 1
+    assert metrics.tube_frames(small).item() == 1
+    assert metrics.annotated_boxes([{"a": small.view(2, 4).numpy()}], ("a",), frames=2)[1].item()
+
+
+def test_a_centre_lies_in_a_box_from_its_first_to_before_its_last_pixel():
+    corners = [([2, 3], 1), ([1.9, 3], 0), ([2, 2.9], 0), ([5.9, 6.9], 1), ([6, 5], 0), ([5, 7], 0)]
+    regions = torch.stack([still([x - 1, y - 1, x + 1, y + 1]) for (x, y), _ in corners])[None, None]
+    found = metrics.actor_pointing(regions, still([2, 3, 6, 7])[None])
+    assert found.flatten().tolist() == [hit for _, hit in corners]
+
+
+def test_pointing_counts_frames_with_boxes_of_any_attribute():
+    """Of three frames of a region, two have boxes; in one of these its centre is in the box that answers."""
+    boxes = torch.zeros(1, 2, 4, 4)
+    boxes[0, 0, 1], boxes[0, 1, 2] = torch.tensor([0.0, 0, 4, 4]), torch.tensor([0.0, 0, 4, 4])
+    known, apart = torch.tensor([[True, True]]), torch.tensor([[[True, False]]])
+    region = still([0, 0, 4, 4], 4).clone()
+    region[3] = 0
+    late = torch.zeros(4, 4)
+    late[3] = torch.tensor([0.0, 0, 4, 4])
+    regions = torch.stack([region, late.double(), torch.zeros(4, 4).double()])[None, None]
+    found = metrics.pointing(regions, boxes.double(), known, apart)[0, 0]
+    assert found[0] == 0.5
+    assert found[1].isnan(), "no box was drawn where the region is"
+    assert found[2] == 0
+    other = metrics.pointing(regions, boxes.double(), torch.tensor([[False, True]]), apart)
+    assert other.isnan().all(), "the attribute that answers is not annotated"
+
+
+def test_cases_of_a_batch_do_not_mix():
+    """Figures of several clips and negatives are those of each alone."""
+    generator = torch.Generator().manual_seed(0)
+
+    def tubes(*shape):
+        low = torch.rand(*shape, 3, 2, generator=generator, dtype=torch.float64) * 6
+        there = torch.rand(*shape, 3, 1, generator=generator) < 0.7
+        return torch.where(there, torch.cat([low, low + 1 + 3 * torch.rand(low.shape, generator=generator)], -1), 0)
+
+    regions, boxes, actors = tubes(4, 2, 3), tubes(4, 5), tubes(4)
+    known = (torch.rand(4, 5, generator=generator) < 0.7) & (boxes.sum((2, 3)) > 0)
+    known[3] = False
+    apart = torch.rand(4, 2, 5, generator=generator) < 0.5
+    ids = torch.randint(-1, 5, (4, 2, 3), generator=generator)
+    table, positive = torch.rand(6, 5, generator=generator) < 0.5, torch.tensor([3, 1, 5, 0])
+
+    def figures(b, n, r):
+        """Work out what the slices b, n and r of the three dimensions give."""
+        shown, said, clip = regions[b, n, r], ids[b, n, r], (boxes[b], known[b], apart[b, n])
+        iou = metrics.attribute_iou(shown, clip[0])
+        return [
+            metrics.concept_hits(iou, clip[1], said, top=2),
+            metrics.tied_hits(iou, clip[1], said, top=2),
+            metrics.right_box(iou, clip[1], said),
+            metrics.true_box_iou(iou, clip[1], clip[2]),
+            metrics.pointing(shown, *clip),
+            metrics.actor_pointing(shown, actors[b]),
+            metrics.actor_iou(shown, actors[b]),
+            metrics.attribute_in_class(table, positive[b], said),
+            metrics.attribute_separates(clip[2], said),
+            metrics.tube_area(shown, size=(8, 10)),
+            metrics.tube_frames(shown),
+        ]
+
+    every = slice(None)
+    whole = figures(every, every, every)
+    for b, n, r in np.ndindex(4, 2, 3):
+        alone = figures(*(slice(i, i + 1) for i in (b, n, r)))
+        for together, single in zip(whole, alone, strict=True):
+            torch.testing.assert_close(together[b, n, r], single[0, 0, 0], equal_nan=True)
+    assert all(0 < figure.nanmean() < 1 for figure in whole)

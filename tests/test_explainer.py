@@ -1,20 +1,23 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from toy_explainer import tiny_classifier, tiny_explainer
 from toy_source import Tints
+from toy_squares import Adder, Squares
 from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
-from whytube.explainer.explainer import Explainer
+from whytube.explainer.explainer import OBJECTIVES, Explainer
+from whytube.explainer.fit import FitCurve
 from whytube.explainer.scores import build_scores
 from whytube.search import verify as question
 from whytube.search.anytime import SILENT, Effort
 from whytube.search.masked import fitting, search_copy
 from whytube.search.score import value
-from whytube.search.verify import SAME, SELECTING_FILLS, Question, listed
+from whytube.search.verify import SAME, SELECTING_FILLS, Question, Regions, listed
 from whytube.subpath import max_subpath
 from whytube.tubes import box_masks, erase, region_iou
 
@@ -281,3 +284,102 @@ def test_listed():
     rows = torch.tensor([[0, 1, 1], [1, 0, 0], [0, 0, 0]]).bool()
     assert listed(rows).tolist() == [[1, 2], [0, -1], [-1, -1]]
     assert listed(torch.zeros(1, 3).bool()).tolist() == [[-1]]
+
+
+def test_the_objectives_that_verify():
+    assert [name for name, objective in OBJECTIVES.items() if objective.verify] == ["ours", "ours+class"]
+    assert [tiny_explainer(name).verifies for name in OBJECTIVES] == [False, False, True, True]
+
+
+def test_without_a_curve_no_fit_is_told():
+    explainer = tiny_explainer("ours")
+    assert explainer(ask(explainer), 2).fits is None
+
+
+def test_words_that_are_likely_wrong_are_taken_back():
+    """Of a constant chance of 0.4 no word is said; of 0.6 every word is; one that was never drawn stays, untold."""
+    for chance, said in ((0.4, False), (0.6, True), (0.5, True)):
+        curve = FitCurve((0.0, 1.0, 0.0), (0.0,), (chance,), (3, 0, 3, 3))
+        explainer = replace(tiny_explainer("ours"), fit=curve)
+        question = ask(explainer)
+        places = explainer.places(question)
+        ids = torch.tensor([[[3, 1]] * 2, [[3, 1]] * 2, [[1, -1]] * 2])
+        boxes = torch.tensor([2.0, 3, 9, 11]).expand(3, 2, 2, 2, 4)
+        regions = Regions(boxes, ids, torch.zeros(3, 2, 2))
+        spoken = explainer.spoken(places, regions)
+        assert torch.equal(spoken.attribute_ids[:2, :, 0] == 3, torch.full((2, 2), said))
+        assert (spoken.attribute_ids[:2, :, 1] == 1).all()
+        assert (spoken.attribute_ids[2, :, 0] == 1).all()
+        told = spoken.fits[:2, :, 0]
+        torch.testing.assert_close(told, torch.full((2, 2), chance if said else torch.nan), equal_nan=True)
+        assert spoken.fits[:2, :, 1].isnan().all()
+        assert torch.equal(spoken.boxes, regions.boxes)
+
+
+@torch.no_grad()
+def test_words_propose_their_best_tubes_in_two_forms():
+    explainer = tiny_explainer("ours")
+    question = ask(explainer)
+    places = explainer.places(question)
+    suited = torch.ones(3, 2, places.attribute_ids.shape[1], dtype=torch.bool)
+    suited[1, 0, 1] = False
+    boxes, exists = explainer._word_tubes(places, suited, question)
+    count = places.attribute_ids.shape[1]
+    assert boxes.shape == (3, 2, 2 * count, 2, 4)
+    assert (~exists).nonzero().tolist() == [[1, 0, 2], [1, 0, 3]]
+    volumes = explainer.word_volumes(question, places.attribute_ids)
+    for s in range(count):
+        paths = [max_subpath(volumes[0, s, form, None]) for form in range(volumes.shape[2])]
+        order = sorted(range(len(paths)), key=lambda form: -float(paths[form].value))[:2]
+        for place, form in enumerate(order):
+            cells = paths[form].cells.clone()
+            cells[:, 0] = torch.where(cells[:, 0] >= 0, form, -1)
+            expected = explainer.scores.forms.boxes(cells)
+            for n in range(2):
+                assert torch.equal(boxes[0, n, 2 * s + place], expected)
+
+
+def test_words_without_boxes_are_found_by_their_scores():
+    explainer = tiny_explainer("ours")
+    curve = FitCurve((0.0, 1.0, 0.0), (0.0,), (0.6,), (3, 0, 3, 3))
+    with_fit = replace(explainer, fit=curve)
+    question = ask(explainer)
+    ids = torch.tensor([[0, 1, 3], [1, 2, -1], [1, -1, -1]])
+    with torch.no_grad():
+        plain, mixed = explainer.word_volumes(question, ids), with_fit.word_volumes(question, ids)
+        every = explainer.scores(question.features.maps)
+        assert torch.equal(plain[1, 1], every[1, 2])
+        for b, s in ((0, 1), (1, 0), (2, 0)):
+            assert torch.equal(mixed[b, s], every[b, 1]), "never drawn"
+        drawn = with_fit.places(question).volumes()
+        assert torch.equal(mixed[0, 2], drawn[0, 2])
+        assert not torch.equal(mixed[0, 0], plain[0, 0])
+
+
+def test_a_network_in_one_part_cannot_be_predicted():
+    model = Adder().eval()
+    explainer = Explainer(model, build_scores(model, 4).eval(), Squares.attribute_names, Squares.table, "ours")
+    with pytest.raises(ArgumentError, match="`predicted` must be a network that can be run in parts, got adder"):
+        explainer.predicted()
+
+
+def test_moving_moves_all_its_parts():
+    explainer = tiny_explainer("ours")
+    explainer = replace(explainer, response=explainer.predicted().response)
+    assert explainer.to("meta") is explainer
+    assert explainer.device.type == explainer.classifier.device.type == "meta"
+    assert explainer.response.keep.device.type == "meta"
+
+
+def test_what_explains_without_words_has_the_same_parts():
+    effort, other = Effort(tubes=3), Effort(tubes=5)
+    explainer = tiny_explainer("ours").with_effort(effort)
+    assert explainer.effort is effort
+    assert (explainer.regions().effort, explainer.regions(other).effort) == (effort, other)
+    response = explainer.predicted().response
+    own = replace(explainer, response=response)
+    for made in (own.regions(), own.predicted()):
+        assert made.response is response
+        assert made.classifier is explainer.classifier
+    assert explainer.regions().response is None
+    assert own.predicted().effort is effort

@@ -1,7 +1,10 @@
 """Fits: chances that are what they say."""
 
+import itertools
+
 import pytest
 import torch
+from scipy.optimize import isotonic_regression
 
 from whytube.errors import ArgumentError
 from whytube.explainer.fit import FitCurve, fit_curve, reliability, rivals
@@ -60,3 +63,64 @@ def test_rivals_are_the_best_of_the_others():
     assert rivals(raw, torch.tensor([True, True, True])).tolist() == best
     assert rivals(raw, torch.tensor([True, False, False])).tolist() == [[0, 0], *[raw[0].tolist()] * 2]
     assert rivals(raw[:1], torch.tensor([True])).tolist() == [[0, 0]]
+
+
+def test_between_knots_chances_lie_on_straight_lines():
+    curve = FitCurve((0.5, 1.0, 0.0), (-1.0, 0.0, 2.0), (0.1, 0.3, 0.9), (1,))
+    value = torch.tensor([-3.0, -1.0, -0.25, 0.0, 0.5, 2.0, 2.4]).double()
+    raw = (value - 0.5).exp() - 0.01  # so that 0.5 + log(raw + 0.01) is the value
+    expected = torch.tensor([0.1, 0.1, 0.25, 0.3, 0.45, 0.9, 0.9]).double()
+    torch.testing.assert_close(curve(raw, torch.rand(7).double()), expected)
+    rival = FitCurve((0.0, 0.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (1,))
+    raw, other = torch.tensor([0.29, 0.04]).double(), torch.tensor([0.14, 0.09]).double()
+    torch.testing.assert_close(rival(raw, other), (torch.tensor([2.0, 0.5]).double().log() + 1) / 2)
+
+
+def test_the_curve_is_isotonic_regression_of_a_logistic_one():
+    """Compare with scipy's isotonic regression, and check that no other weights fit better."""
+    generator = torch.Generator().manual_seed(1)
+    raw, rival = torch.rand(2, 24, generator=generator).double() * 0.5
+    right = torch.rand(24, generator=generator) < 0.5
+    curve = fit_curve(raw, rival, right, boxes=(24,))
+    level = (raw + 0.01).log()
+    features = torch.stack([torch.ones_like(level), level, level - (rival + 0.01).log()], 1)
+
+    def loss(weights):
+        score = features @ weights
+        likelihood = torch.where(right, score, -score).sigmoid().log().mean()
+        return 0.5e-3 * weights.square().sum() - likelihood
+
+    weights = torch.tensor(curve.weights).double().requires_grad_()
+    (slope,) = torch.autograd.grad(loss(weights), weights)
+    assert slope.abs().max() < 1e-6
+    score, order = (features @ weights.detach()).sort()
+    found = isotonic_regression(right[order].double().numpy())
+    starts = found.blocks[:-1]
+    assert curve.chances == pytest.approx(found.x[starts].tolist())
+    means = [score[a:b].mean().item() for a, b in itertools.pairwise(found.blocks)]
+    assert curve.scores == pytest.approx(means)
+    assert 2 < len(means) < 20, "some were joined, others not"
+
+
+def test_many_cases_are_grouped():
+    raw = torch.linspace(0.01, 0.5, 300).double()
+    right = torch.arange(300) % 10 < torch.arange(300) // 30
+    curve = fit_curve(raw, torch.zeros(300).double(), right, boxes=(1,))
+    assert 5 <= len(curve.scores) <= 30
+    assert curve.chances[0] == 0
+    assert curve.chances[-1] == pytest.approx(0.9)
+
+
+def test_reliability_by_tenths():
+    fits, right = torch.tensor([0.0, 0.04, 0.1, 0.55, 0.58, 0.95, 1.0]), torch.tensor([0, 1, 0, 1, 1, 1, 0]).bool()
+    assert [(row.fit, row.right, row.count) for row in reliability(fits, right)] == [
+        (0.02, 0.5, 2),
+        (0.1, 0.0, 1),
+        (0.565, 1.0, 2),
+        (0.975, 0.5, 2),
+    ]
+
+
+def test_empty_curves_are_refused():
+    with pytest.raises(ArgumentError, match="`fit` must be three weights"):
+        FitCurve((0.0, 1.0, 1.0), (), (), (1,))

@@ -111,3 +111,81 @@ def test_the_best_tube_of_the_volumes_fits_best():
 def test_frames_lie_in_steps():
     assert steps_of_frames(2, 5).tolist() == [0, 0, 0, 1, 1]
     assert steps_of_frames(4, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_the_loss_is_the_mean_over_drawn_boxes():
+    scores, maps = tiny_scores(), tiny_maps(2)
+    ids = torch.tensor([[2, -1], [0, 4]])
+    rows = [h[:, :, 0] for h in maps]
+    logits = scores.step_volumes(rows, ids).flatten(2).log_softmax(-1)
+    targets = torch.rand(logits.shape, generator=torch.Generator().manual_seed(0)).double().softmax(-1)
+    single = [-(targets[r, s] * logits[r, s]).sum() for r, s in ((0, 0), (1, 0), (1, 1))]
+    torch.testing.assert_close(place_term(scores, rows, ids, targets), sum(single) / 3)
+    none = place_term(scores, rows, torch.full_like(ids, -1), targets)
+    assert none == 0, "nothing drawn, nothing lost"
+
+
+def test_targets_are_sharp():
+    """A place whose IoU with the drawn box is lower by 0.1 has a chance that is lower by a factor of e to the 4."""
+    forms = tiny_scores().forms
+    box = torch.tensor([[3.0, 2, 20, 17]])
+    iou = place_iou(forms, box, place_boxes(forms))
+    chance = place_targets(forms, box).log()
+    torch.testing.assert_close(chance - chance[:, :1], 40 * (iou - iou[:, :1]), rtol=1e-3, atol=1e-3)
+
+
+def test_half_as_well_as_at_best_is_well_enough():
+    places = find_places(tiny_scores(), tiny_maps(2), torch.tensor([[3, 0], [1, 2]]))
+    forms, own = places.forms, places.own
+    volumes = places.volumes()
+    t, h, w = forms.grid
+    assert volumes.shape == (2, 2, forms.count, t, h, w)
+    iou = place_iou(forms, own, own)
+    for b in range(2):
+        for s in range(2):
+            expected = torch.stack([(places.chances[b, s, step] * iou).sum(-1) for step in range(t)])  # (t, P)
+            wanted = (expected - expected.max() / 2).view(t, forms.count, h, w).transpose(0, 1)
+            torch.testing.assert_close(volumes[b, s], wanted)
+    assert torch.equal(places.volumes(offset=0.0) > 0, torch.ones_like(volumes, dtype=torch.bool))
+
+
+CURVE = FitCurve((0.0, 1.0, 1.0), (-4.0, 1.0), (0.0, 1.0), (4, 0, 2, 1, 1))
+
+
+def test_fits_are_of_attributes_that_were_drawn():
+    """Attribute 1 was never drawn, and clip 1 has one attribute less."""
+    places = find_places(tiny_scores(), tiny_maps(2), torch.tensor([[3, 0, 1], [2, 4, -1]]), CURVE)
+    assert places.known.tolist() == [[True, True, False], [True, True, False]]
+    tubes = (
+        places.own[torch.tensor([3, 60, 9, 20])].double().view(1, 2, 2, 1, 4).repeat(2, 1, 1, places.forms.frames, 1)
+    )
+    fits, raw = places.fits(tubes), places.raw_fit(tubes.flatten(1, 2)).transpose(1, 2).view(2, 2, 2, 3)
+    assert torch.equal(fits.isnan(), ~places.known[:, None, None].expand(fits.shape))
+    rival = raw[..., [1, 0]]
+    torch.testing.assert_close(fits[..., :2], CURVE(raw[..., :2].contiguous(), rival.contiguous()))
+    torch.testing.assert_close(places.fits_or_raw(tubes), torch.where(fits.isnan(), raw, fits))
+    asked = torch.tensor([[[0, 3], [1, -1]], [[4, 4], [0, 2]]])
+    found = places.fit_of(tubes, asked)
+    expected = (
+        [[fits[0, 0, 0, 1], fits[0, 0, 1, 0]], [torch.nan] * 2],
+        [[fits[1, 0, 0, 1], fits[1, 0, 1, 1]], [torch.nan, fits[1, 1, 1, 0]]],
+    )
+    torch.testing.assert_close(found, torch.tensor(expected).double(), equal_nan=True)
+
+
+def test_without_a_curve_nothing_has_a_fit():
+    places = find_places(tiny_scores(), tiny_maps(1), torch.tensor([[3, 0]]))
+    tubes = places.own[:4].double().view(1, 2, 2, 1, 4).repeat(1, 1, 1, places.forms.frames, 1)
+    assert not places.known.any()
+    assert places.fits(tubes).isnan().all()
+    assert places.fits(tubes).shape == (1, 2, 2, 2)
+    raw = places.raw_fit(tubes.flatten(1, 2)).transpose(1, 2).view(1, 2, 2, 2)
+    assert torch.equal(places.fits_or_raw(tubes), raw)
+
+
+def test_many_tubes_fit_as_few_do(monkeypatch):
+    places = find_places(tiny_scores(), tiny_maps(2), torch.tensor([[3, 0], [1, 2]]))
+    tubes = places.own[:9].double()[None, :, None].repeat(2, 1, places.forms.frames, 1)
+    whole = places.raw_fit(tubes)
+    monkeypatch.setattr("whytube.explainer.places._VALUES", 2 * places.forms.frames * len(places.own) * 2)
+    torch.testing.assert_close(places.raw_fit(tubes), whole)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,13 +11,15 @@ from toy_explainer import tiny_classifier
 from toy_source import Tints
 from toy_squares import LEFT, Adder, Squares, ask, ask_next
 from whytube.errors import ArgumentError
-from whytube.search import verify
+from whytube.search import anytime, verify
 from whytube.search.anytime import (
+    CHANGES,
     CLIMBS,
     EFFORTS,
     PARENTS,
     PREDICTED,
     SILENT,
+    UNTRIED,
     Effort,
     clip_keys,
     find_effort,
@@ -74,6 +77,10 @@ def test_seeds_and_tubes_are_checked():
         Effort(tubes=0)
     with pytest.raises(ArgumentError, match="`seed` must be"):
         Effort(seed=-1)
+    with pytest.raises(ArgumentError, match="`fit_weight` must be at least 0"):
+        Effort(fit_weight=-0.1)
+    Effort(fit_weight=0)
+    Effort(tubes=1, seed=0)
 
 
 def test_it_finds_the_bright_square():
@@ -283,3 +290,78 @@ def test_different_answers():
     assert found.scores.tolist() == [[[3.0, 0.5, -math.inf]]], "the word is said once, then none"
     assert found.fits[0, 0, 0].item() == pytest.approx(0.8)
     assert found.fits[0, 0, 1:].isnan().all()
+
+
+@pytest.mark.parametrize(("tubes", "rounds"), [(1, [1]), (5, [4, 1]), (16, [5, 4, 4, 3]), (192, [64, 32, 32, 32, 32])])
+def test_a_third_is_tried_first_then_up_to_four_rounds(tubes, rounds):
+    assert Effort(tubes=tubes).rounds() == rounds
+
+
+def test_prediction_alone_climbs_eight_times():
+    model, question, predictor = predicted(1, 1)
+    found = predict(model, question, 1, Effort(), predictor)
+    predictions = found.masked_clips.item() / predictor.response.cost
+    assert predictions == pytest.approx(UNTRIED + 8 * PARENTS * CHANGES)
+    assert found.masked_clips.shape == (1, 1)
+
+
+@pytest.mark.parametrize(("many", "kept"), [(2, 2), (40, 7)])
+def test_given_tubes_come_first_and_random_ones_are_always_among_them(many, kept):
+    """Of more than are tried, those that are tried are spread evenly over the given and half as many random ones."""
+    given = torch.tensor([4.0, 12, 12, 20]).expand(1, 1, many, 4, 4), torch.ones(1, 1, many, dtype=torch.bool)
+    run = anytime._Run(Adder().eval(), ask_next(1), Effort(), None, None)
+    pool = run.proposals([given], 8)
+    assert (pool.boxes[0] == given[0][0, 0, 0]).flatten(1).all(1).tolist() == [True] * kept + [False] * (8 - kept)
+    assert len(pool.tracks[0]) == 8
+
+
+def test_tubes_that_are_tried_differ_where_they_can():
+    """Predictions rank near copies side by side: of these one is tried first."""
+    model, question, predictor = predicted(1, 1)
+    tried = []
+
+    def words(boxes):
+        tried.append(boxes)
+        return torch.full((*boxes.shape[:3], 1), 0.5), torch.zeros(*boxes.shape[:2], 1, dtype=torch.long)
+
+    next(search(model, question, 1, Effort(tubes=4), predictor=predictor, words=words))
+    chosen = next(boxes for boxes in tried if boxes.shape[2] == 4)[0, 0]
+    assert float(region_iou(chosen[:, None], chosen).fill_diagonal_(0).max()) <= SAME
+
+
+def test_an_estimate_adds_what_was_measured_of_the_parent():
+    """A change of a tube that was better than predicted is expected to be better than predicted, too."""
+    model, question, predictor = predicted(1, 1)
+    run = anytime._Run(model, question, Effort(), predictor, None)
+    pool = run.proposals([], 8)
+    run.attempt(pool, 4)
+    run.tried = replace(run.tried, values=run.tried.foretold + 100.0)
+    assert (run.changes(4).values > 50).all()
+    run.tried = replace(run.tried, values=run.tried.foretold - 100.0)
+    assert (run.changes(4).values < -50).all()
+
+
+def test_words_come_apart_from_tubes_that_none_fits():
+    """A word that fits no better than SILENT is not said; the tube stays, without a word."""
+    question, _ = ask(1)
+    found = last(Adder().eval(), question, 2, Effort(), words=fitting_words([SILENT, SILENT + 0.01], [1, 2]))
+    assert found.attribute_ids[..., 0].tolist() == [[2, 2]]
+    assert (found.attribute_ids[..., 1] == -1).all()
+
+
+def test_repeats_come_after_what_differs():
+    same = np.eye(4, dtype=bool)
+    same[0, 1] = same[1, 0] = True
+    assert anytime._apart(same, 2) == [0, 2]
+    assert anytime._apart(same, 3) == [0, 2, 3]
+    assert anytime._apart(same, 4) == [0, 2, 3, 1], "rather a repeat than none"
+
+
+def test_keys_tell_256_levels_of_every_seventh_pixel():
+    levels = (torch.arange(256) / 255).view(256, 1, 1, 1, 1).expand(256, 3, 2, 8, 8)
+    assert len(set(clip_keys(levels))) == 256
+    clips = torch.zeros(3, 3, 2, 16, 16)
+    clips[1, 2, 1, 7, 14] = 1.0
+    clips[2, 2, 1, 8, 14] = clips[2, 0, 0, 7, 13] = 1.0
+    plain, seen, unseen = clip_keys(clips)
+    assert plain == unseen != seen

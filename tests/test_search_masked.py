@@ -141,3 +141,30 @@ def test_where_there_is_no_half_precision_a_search_runs_in_the_networks_own(monk
     assert search_precision(model) == torch.bfloat16
     assert search_precision(model.double()) is None
     assert search_precision(Adder()) is None, "only networks that were tried in it"
+
+
+def test_tubes_that_change_nothing_may_stand_anywhere_among_others(monkeypatch):
+    """First, last, or filling up a part of those that are run together."""
+    model, asked = tiny()
+    boxes = torch.zeros(2, 4, 9, 4)
+    boxes[0, 1], boxes[0, 2] = two_tubes()[0]
+    boxes[1, 0] = two_tubes()[0, 0]
+    every = torch.ones(2, 4, dtype=torch.bool)
+    whole = masked_logits(model, asked, boxes, every, fill="zero")
+    for b, m in ((0, 0), (0, 3), (1, 1), (1, 2), (1, 3)):
+        assert torch.equal(whole[b, m], asked.features.logits[b])
+    for b, m in ((0, 1), (0, 2), (1, 0)):
+        by_hand = model(erase_boxes(asked.clips[b : b + 1], boxes[b, m : m + 1], fill="zero"))
+        torch.testing.assert_close(whole[b, m], by_hand[0].detach(), rtol=1e-3, atol=1e-4)
+    monkeypatch.setattr(masked, "_CLIPS", 2)
+    torch.testing.assert_close(masked_logits(model, asked, boxes, every, fill="zero"), whole, rtol=1e-3, atol=1e-4)
+    nothing = masked_logits(model, asked, boxes, ~every, fill="zero")
+    assert torch.equal(nothing, asked.features.logits[:, None].expand(2, 4, 3))
+
+
+def test_a_network_of_several_precisions_keeps_them(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    model = C3DResNet(["a", "b"], width=1 / 16, frames=2, size=(16, 16))
+    assert search_precision(model) == torch.bfloat16
+    model.head.double()
+    assert search_precision(model) is None

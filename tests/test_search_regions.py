@@ -125,3 +125,32 @@ def test_networks_that_cannot_be_cut_are_not_predicted():
     model = tiny_classifier()
     asked = verify.ask(model, Tints().batch("test", [0]).clips)
     assert predictor_of(model, asked, None).response is untrained_response(model)
+
+
+def test_moving_moves_the_classifier_and_the_response():
+    model = tiny_classifier()
+    search = RegionSearch(model, response=untrained_response(model))
+    assert search.device.type == "cpu"
+    assert search.to("meta") is search
+    assert search.device.type == model.device.type == "meta"
+    assert search.response.keep.device.type == "meta"
+    plain = RegionSearch(Adder())
+    assert plain.to("cpu") is plain
+
+
+def test_another_effort_leaves_the_rest_as_it_is():
+    model = tiny_classifier()
+    search = RegionSearch(model, response=untrained_response(model))
+    for other in (search.with_effort(Effort(tubes=3)), search.regions(Effort(tubes=3))):
+        assert other.effort.tubes == 3
+        assert other.classifier is model
+        assert other.response is search.response
+    assert search.effort == Effort()
+
+
+def test_the_search_has_rounds():
+    question, _ = ask(1)
+    search = RegionSearch(Adder().eval(), Effort(tubes=9))
+    answers = list(search.rounds(question, 1))
+    assert len(answers) == len(Effort(tubes=9).rounds())
+    assert torch.equal(answers[-1].boxes, search(question, 1).boxes)

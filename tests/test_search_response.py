@@ -168,3 +168,44 @@ def test_a_search_of_a_network_in_parts_takes_predictions():
     found = RegionSearch(model)(question, 1)
     assert (found.masked_clips == Effort().masked_clips(untrained_response(model))).all()
     assert found.scores.isfinite().all()
+
+
+def test_what_is_kept_and_put_is_seen_through_filters():
+    """It is h' = relu(h (1 - A m) + B m), worked out cell by cell; the first filter is the coverage itself."""
+    torch.manual_seed(0)
+    response = Response("cells", 2, 0.5)
+    with torch.no_grad():
+        response.keep.normal_(std=0.5)
+        response.put.normal_()
+    h, covered = torch.randn(1, 2, 3, 5, 6), torch.rand(1, 3, 5, 6)
+    assert torch.equal(response.filters(covered[:, None])[:, 0], covered)
+    found = response(h, covered)
+    padded = nn.functional.pad(covered, (2, 2, 2, 2, 1, 1))[0]
+    for t, y, x in ((0, 0, 0), (1, 2, 3), (2, 4, 5)):
+        window = padded[t : t + 3, y : y + 5, x : x + 5]
+        m = (response.filters.weight[:, 0] * window).sum((1, 2, 3))
+        expected = (h[0, :, t, y, x] * (1 - response.keep @ m) + response.put @ m).relu()
+        torch.testing.assert_close(found[0, :, t, y, x], expected)
+
+
+def test_filters_start_small_beside_the_coverage():
+    weights = Response("cells", 2, 0.5).filters.weight[1:].detach()
+    assert weights.std().item() == pytest.approx(0.05, rel=0.15)
+    assert weights.mean().item() == pytest.approx(0, abs=0.01)
+
+
+def test_other_weights_have_another_response():
+    model = tiny_classifier()
+    first = untrained_response(model)
+    assert first.cut == model.response_cut
+    with torch.no_grad():
+        next(model.parameters()).add_(1)
+    assert untrained_response(model) is not first
+
+
+def test_shares_are_measured_once(monkeypatch):
+    model, ran = Layers(), []
+    monkeypatch.setattr(model, "back", lambda x, cut: ran.append(cut) or Layers.back(model, x, cut))
+    first = [back_share(model, cut) for cut in ("first", "second")]
+    assert [back_share(model, cut) for cut in ("first", "second")] == first
+    assert ran == ["first", "second"]

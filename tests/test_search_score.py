@@ -34,8 +34,17 @@ def test_log_odds():
     torch.testing.assert_close(found[:, 0, 0], torch.logit(torch.stack([chances[0, 0, 2], chances[1, 0, 0]])))
 
 
+def test_log_odds_of_several_classes():
+    logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    chances = logits.softmax(-1)
+    torch.testing.assert_close(log_odds(logits, torch.tensor([[2, 0]])), torch.logit(chances[:, [2, 0]]))
+
+
 def test_log_odds_of_a_certain_class_are_finite():
-    assert log_odds(torch.tensor([[100.0, 0.0]]), torch.tensor([[0]])).isfinite().all()
+    """No more than a million to one."""
+    found = log_odds(torch.tensor([[100.0, 0.0]]).double(), torch.tensor([[0]]))
+    assert found.item() == pytest.approx(math.log(1e6), abs=1e-5)
+    assert log_odds(torch.tensor([[100.0, 0.0]]), torch.tensor([[0]])).item() == pytest.approx(math.log(1e6), abs=0.1)
 
 
 def test_a_tube_that_raises_b_and_lowers_a_is_worth_the_rise():
@@ -72,3 +81,16 @@ def test_every_negative_has_its_own_value():
     assert float(found[0, 0, 0]) == pytest.approx(logit(0.6) - logit(0.3), abs=1e-5)
     behind = 0.3 + 0.1
     assert float(found[0, 1, 0]) == pytest.approx(logit(0.1) - logit(0.2) - OTHERS * behind, abs=1e-5)
+
+
+def test_values_of_several_clips_do_not_mix():
+    """Probabilities before and after, positives and negatives are each clip's own."""
+    rows = torch.rand(2, 4, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    masked = torch.randn(2, 2, 3, 4, generator=torch.Generator().manual_seed(1))
+    positive, negative = torch.tensor([0, 3]), torch.tensor([[1, 2], [2, 0]])
+    whole = value(Question(torch.zeros(2, 3, 1, 1, 1), Features(rows.log(), ()), positive, negative), masked)
+    assert whole.shape == (2, 2, 3)
+    for b in range(2):
+        for n in range(2):
+            question = asked(rows[b].tolist(), int(positive[b]), (int(negative[b, n]),))
+            torch.testing.assert_close(value(question, masked[b : b + 1, n : n + 1])[0, 0], whole[b, n])

@@ -125,3 +125,59 @@ def test_parts_are_put_together_and_taken_apart():
     assert len(both) == 5
     assert np.array_equal(both[3:].boxes, second.boxes)
     assert np.array_equal(both[np.array([4, 0])].start, [second.start[1], first.start[0]])
+
+
+def test_changes_are_as_large_as_they_are_said_to_be():
+    """Moves and bends of a twelfth of the frame, sides by a factor of e to the 0.3, spans by a quarter of the clip."""
+    count, frames = 4000, 9
+    boxes = np.tile([0.4, 0.45, 0.6, 0.55], (count, frames, 1))
+    still = Tracks(boxes, np.full(count, 2), np.full(count, 7))
+    other = changed(still, np.random.default_rng(0), area=1.0)
+    centres = (other.boxes[..., :2] + other.boxes[..., 2:]) / 2
+    move = centres[:, frames // 2] - [0.5, 0.5]
+    bend = centres - centres[:, frames // 2, None]
+    inside = (np.abs(centres - 0.5) < 0.3).all((1, 2))  # not pushed back by the border
+    assert inside.mean() > 0.8
+    np.testing.assert_allclose(bend[inside], bend[inside, -1:] * np.linspace(-1, 1, frames)[:, None], atol=1e-9)
+    grown = np.log((other.boxes[:, 0, 2:] - other.boxes[:, 0, :2]) / [0.2, 0.1])
+    shift = np.stack([other.start - 2, other.stop - 7], 1)
+    for change, deviation in ((move, 1 / 12), (bend[:, -1], 1 / 12), (grown, 0.3)):
+        done = (np.abs(change) > 1e-9).all(1)
+        assert 0.45 < done.mean() < 0.55, "a track is changed in two of four ways on average"
+        np.testing.assert_allclose(change[done].std(0), deviation, rtol=0.1)
+        np.testing.assert_allclose(change[done].mean(0), 0, atol=deviation / 10)
+    for end in range(2):
+        assert set(shift[:, end]) == {-2, -1, 0, 1, 2}
+    assert abs(np.corrcoef(shift[shift.any(1)].T)[0, 1]) < 0.1, "the first and the last frame change on their own"
+    ways = sum((np.abs(change) > 1e-9).any(1).astype(int) for change in (move, bend[:, -1], grown, shift))
+    assert ways.max() == 3
+
+
+def test_a_span_never_leaves_the_clip():
+    edge = Tracks(np.tile([0.4, 0.4, 0.6, 0.6], (500, 8, 1)), np.full(500, 7), np.full(500, 8))
+    other = changed(edge, np.random.default_rng(0), area=1.0)
+    assert other.start.min() == 5
+    assert (other.start.max(), other.stop.max()) == (7, 8)
+    assert (other.stop > other.start).all()
+    front = changed(Tracks(edge.boxes, np.zeros(500, int), np.ones(500, int)), np.random.default_rng(0), area=1.0)
+    assert (front.start.min(), front.stop.min(), front.stop.max()) == (0, 1, 3)
+
+
+def test_random_tracks_go_straight_and_not_far():
+    tracks = drawn(count=4000, frames=9, area=0.02)
+    centres = (tracks.boxes[..., :2] + tracks.boxes[..., 2:]) / 2
+    away = centres - centres[:, 4, None]
+    free = ((tracks.boxes > 0.01) & (tracks.boxes < 0.99)).all((1, 2))
+    np.testing.assert_allclose(away[free], away[free, -1:] * np.linspace(-1, 1, 9)[:, None], atol=1e-9)
+    np.testing.assert_allclose((centres[free, -1] - centres[free, 0]).std(0), 1 / 12, rtol=0.15)
+    sides = tracks.boxes[:, 0, 2:] - tracks.boxes[:, 0, :2]
+    wide = np.log(sides[:, 0] / sides[:, 1])
+    assert wide.mean() == pytest.approx(0, abs=0.05)
+    assert wide.std() == pytest.approx(2 * 0.3, rel=0.15)
+    starts = tracks.start[(tracks.stop - tracks.start) == 5]
+    assert set(starts) == set(range(5)), "anywhere in the clip"
+
+
+def test_tubes_are_in_pixels_of_width_and_height():
+    track = Tracks(np.tile([0.25, 0.5, 0.75, 1.0], (1, 3, 1)), np.array([1]), np.array([2]))
+    assert track.tubes(SIZE)[0].tolist() == [[0] * 4, [8, 12, 24, 24], [0] * 4]

@@ -284,3 +284,93 @@ def test_comparison_helper_can_fail():
 def test_names_at_the_top():
     assert whytube.max_subpath is max_subpath
     assert whytube.MaxSubpathPool is MaxSubpathPool
+
+
+def test_paths_are_kept_away_from_only_where_they_are():
+    """A path that has ended forbids nothing afterwards, not even around the corner of the grid."""
+    scores = -torch.ones(1, 3, 4, 5)
+    scores[0, 0, 3, 4] = 5.0
+    scores[0, 1, 0, 0] = scores[0, 2, 0, 0] = 2.0
+    scores[0, 1, 0, 4] = 3.0
+    found = top_subpaths(scores, 3, gap=1)
+    assert found.value.tolist() == [5.0, 4.0, 3.0]
+    assert found.cells[1].tolist() == [[-1] * 3, [0, 0, 0], [0, 0, 0]]
+    assert (found.start.tolist(), found.stop.tolist()) == ([0, 1, 1], [1, 3, 2])
+    assert torch.equal(found.value, path_sum(scores, found.cells))
+
+
+@pytest.mark.parametrize("wrong", [(2, 0, 0), (0, 3, 0), (0, 0, 5), (-1, 0, 0), (0, -1, 0), (0, 0, -1), (-2, -2, -2)])
+def test_cells_outside_the_grid_have_no_sum(wrong):
+    scores = torch.arange(2 * 2 * 3 * 5.0).view(2, 2, 3, 5)
+    last = torch.tensor([[1, 2, 4], [-1, -1, -1]])
+    assert path_sum(scores, last) == scores[1, 0, 2, 4], "the last cell of all is one"
+    with pytest.raises(ArgumentError, match=r"`cells` must be \(form, row, column\) below \(2, 3, 5\)"):
+        path_sum(scores, torch.tensor([[0, 0, 0], wrong]))
+
+
+def test_every_argument_of_a_sum_is_checked():
+    scores = torch.zeros(2, 2, 3, 5)
+    for cells, message in (
+        ([[0, 0, 0]] * 2, "`cells` must be a tensor"),
+        (torch.zeros(2, 3), "`cells` must be an integer tensor"),
+        (torch.zeros(2, 3, dtype=torch.bool), "`cells` must be an integer tensor"),
+        (torch.zeros(2, 2, dtype=torch.long), "`cells` must be of shape"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            path_sum(scores, cells)
+    for lengths, message in (([3, 3], "`lengths` must be a tensor"), (torch.ones(1).bool(), "an integer tensor")):
+        with pytest.raises(ArgumentError, match=message):
+            max_subpath(scores[None], lengths=lengths)
+    with pytest.raises(ArgumentError, match="`gap` must be an integer of at least 0"):
+        top_subpaths(scores, 1, gap=-1)
+    with pytest.raises(ArgumentError, match="`positive` must be a tensor of class indices"):
+        max_subpath_difference(scores[None, None].expand(1, 2, 2, 2, 3, 5), torch.tensor([0.0]))
+
+
+def test_sums_of_many_paths_through_one_volume():
+    scores = torch.randn(2, 1, 2, 3, 4, 5)
+    cells = torch.stack([torch.randint(0, n, (2, 6, 3)) for n in (2, 4, 5)], -1)
+    cells[0, 0, 1:] = -1
+    found = path_sum(scores, cells)
+    assert found.shape == (2, 6)
+    for b in range(2):
+        for n in range(6):
+            steps = [(t, *cell) for t, cell in enumerate(cells[b, n].tolist()) if cell[0] >= 0]
+            assert float(found[b, n]) == pytest.approx(
+                sum(float(scores[b, 0, k, t, i, j]) for t, k, i, j in steps), abs=1e-5
+            )
+
+
+def test_many_threads_find_what_one_does(monkeypatch):
+    scores = torch.randn(7, 2, 4, 6, 6)
+    with use_backend("cpu"):
+        alone = max_subpath(scores)
+        monkeypatch.setattr("whytube.subpath.cpu._CELLS_PER_THREAD", 1)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+        assert_same(max_subpath(scores), alone)
+
+
+def test_whatever_stands_between_classes_and_forms_keeps_its_order(kernel):
+    m = place(kernel, torch.randn(2, 3, 2, 4, 1, 3, 2, 2))
+    positive, negative = place(kernel, torch.tensor([2, 0])), place(kernel, torch.tensor([[0, 1], [2, 1]]))
+    found = max_subpath_difference(m, positive, negative)
+    assert found.value.shape == (2, 2, 2, 4)
+    assert found.cells.shape == (2, 2, 2, 4, 3, 3)
+    for b in range(2):
+        for n in range(2):
+            wanted = max_subpath(m[b, positive[b]] - m[b, negative[b, n]])
+            assert_same(Subpath(*(x[b, n] for x in found)), wanted)
+
+
+def test_class_indices_have_their_shape_and_range(kernel):
+    m = place(kernel, torch.randn(2, 3, 1, 3, 2, 2))
+    positive = place(kernel, torch.tensor([0, 1]))
+    for wrong in (3, 4, -1):
+        with pytest.raises(ArgumentError, match="`negative` must be from 0 to 2"):
+            max_subpath_difference(m, positive, place(kernel, torch.tensor([[wrong], [0]])))
+        with pytest.raises(ArgumentError, match="`positive` must be from 0 to 2"):
+            max_subpath_difference(m, place(kernel, torch.tensor([wrong, 0])))
+    with pytest.raises(ArgumentError, match=r"`positive` must be of shape \(B,\)"):
+        max_subpath_difference(m, positive[:, None])
+    with pytest.raises(ArgumentError, match=r"`negative` must be of shape \(B, N\)"):
+        max_subpath_difference(m, positive, positive)

@@ -17,6 +17,7 @@ from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
 from whytube.training.loop import KIND
+from whytube.training.response import FILE as RESPONSE_FILE
 
 QUICK = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.02, weight_decay=1e-3)
 CLASSIFIER = Recipe(clips=360, batch_size=12, optimizer="adamw", lr=0.01, weight_decay=0.01, warmup=0.1)
@@ -81,7 +82,8 @@ def test_two_sided_learns_from_clips_where_the_paper_cannot(trained):
 def test_the_attributes_are_learnt(trained):
     """The best tube of w_s . h + b_s is positive for the attributes a clip has, and negative for the others."""
     source = Tints()
-    explainer, _ = fit_explainer(trained, source, replace(QUICK, clips=720), objective="ours")
+    explainer, history = fit_explainer(trained, source, replace(QUICK, clips=720), objective="ours")
+    assert [record.step for record in history.records] == [20, 40, 60], "a record every 20 steps if nobody says more"
     batch = source.batch("test", range(12))
     with torch.no_grad():
         maps = explainer.scores.normalise(trained.features(batch.clips).maps)
@@ -193,6 +195,33 @@ def test_positive_classes_are_sampled_from_what_the_classifier_says(monkeypatch)
     torch.testing.assert_close(shares, torch.tensor([0.7, 0.2, 0.1]), rtol=0, atol=0.05)
 
 
+class OwnAttributes(Tints):
+    """Clips with attributes of their own, which are not those of their class."""
+
+    def batch(self, split, indices, device="cpu"):
+        chosen = list(indices)
+        own = torch.tensor([[index % 2 == 0, index % 5 == 0] for index in chosen])
+        return replace(super().batch(split, chosen, device), attributes=own)
+
+
+def test_attributes_are_the_clips_own(monkeypatch):
+    """S(x) of section 3.4 is neither the row of the sampled c_pos in the table nor that of the true class."""
+    given = []
+
+    def spy(objective, scores, maps, positive, present):
+        given.append((positive, present))
+        return {"none": scores.attribute_bias.sum()}
+
+    monkeypatch.setattr("whytube.training.explainer.loss_terms", spy)
+    source = OwnAttributes()
+    fit_explainer(tiny_classifier(), source, replace(QUICK, clips=24, batch_size=24), objective="paper")
+    shown = source.batch("train", source.asked[0][1])
+    ((positive, present),) = given
+    assert torch.equal(present, shown.attributes)
+    assert not torch.equal(present, Tints.table[positive])
+    assert not torch.equal(present, Tints.table[shown.labels])
+
+
 @pytest.mark.parametrize("objective", ["paper", "ours"])
 def test_divergence_is_said(objective):
     with pytest.raises(ModelError, match=r"training diverged .*Lower the learning rate"):
@@ -246,3 +275,60 @@ def test_the_papers_recipe_is_the_papers():
     recipe = EXPLAINER_RECIPES["paper"]
     assert (recipe.optimizer, recipe.lr, recipe.momentum, recipe.weight_decay) == ("sgd", 0.1, 0.9, 1e-3)
     assert recipe.batch_size == 30
+
+
+def test_channels_are_measured_on_eight_batches(trained):
+    """Scores see maps with mean 0, and a deviation of 1 over the root of the channels, whatever the training."""
+    source = Tints()
+    explainer, _ = fit_explainer(trained, source, replace(QUICK, clips=12), objective="two-sided")
+    measured = [indices for split, indices in source.asked if split == "train"][:8]
+    with torch.no_grad():
+        maps = [trained.features(source.batch("train", indices).clips).maps for indices in measured]
+    for scale, channels in enumerate(explainer.scores.channels):
+        h = torch.cat([each[scale] for each in maps]).transpose(0, 1).flatten(1)
+        torch.testing.assert_close(explainer.scores.get_buffer(f"mean{scale}"), h.mean(1), rtol=1e-3, atol=1e-4)
+        gain = 1 / (h.std(1, correction=0).clamp_min(1e-3) * math.sqrt(channels))
+        torch.testing.assert_close(explainer.scores.get_buffer(f"gain{scale}"), gain, rtol=1e-2, atol=1e-3)
+
+
+def test_what_is_passed_on(tmp_path):
+    """Steps are told, the response is trained where the objective verifies, the file keeps what is known of the run."""
+    steps = []
+    explainer, history = fit_explainer(
+        tiny_classifier(),
+        Tints(),
+        replace(QUICK, clips=36, masked_runs=192),
+        out_dir=tmp_path,
+        report_every=2,
+        on_step=lambda *step: steps.append(step),
+        provenance={"data": "tints"},
+    )
+    assert steps == [(1, 3), (2, 3), (3, 3), (1, 2), (2, 2)], "then those of the response"
+    assert (tmp_path / RESPONSE_FILE).exists()
+    assert [record.step for record in history.records] == [2, 3]
+    assert explainer.response is not None
+    header = read_header(tmp_path / "explainer.safetensors", kind="explainer")
+    assert header["provenance"]["data"] == "tints"
+    assert header["metrics"] == {"loss": history.records[-1].loss}
+    assert (
+        fit_explainer(tiny_classifier(), Tints(), replace(QUICK, clips=12, masked_runs=96), objective="paper")[
+            0
+        ].response
+        is None
+    )
+
+
+def test_a_new_run_does_not_take_up_an_old_response(tmp_path):
+    recipe = replace(QUICK, clips=12)
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path)
+    (tmp_path / RESPONSE_FILE).write_text("of an earlier run")
+    fit_explainer(tiny_classifier(), Tints(), recipe, out_dir=tmp_path, objective="paper")
+    assert not (tmp_path / RESPONSE_FILE).exists()
+
+
+def test_the_seed_decides_where_training_starts():
+    recipe = replace(QUICK, clips=12, lr=1e-9, seed=5)
+    explainer, _ = fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper")
+    start, other = (build_scores(tiny_classifier(), 2, seed=seed).class_weights[0] for seed in (5, 0))
+    torch.testing.assert_close(explainer.scores.class_weights[0], start)
+    assert (explainer.scores.class_weights[0] - other).abs().max() > 1e-3

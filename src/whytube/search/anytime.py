@@ -225,7 +225,7 @@ class _Run:
                     sets[q].append(tracks.within(self.effort.area))
         for parts, key in zip(sets, self.keys, strict=True):
             have = sum(len(part) for part in parts)
-            room = max(count - have, count - count // 2)  # half of them at least are random
+            room = max(count - have, count - count // 2)  # however many are given, some are random
             # The same ones for all negatives of a clip, so that they are predicted once.
             rng = np.random.default_rng([self.effort.seed, key])
             parts.append(random_tracks(rng, count, frames=self.frames, area=self.effort.area)[:room])
