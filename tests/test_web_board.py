@@ -1,6 +1,7 @@
 import asyncio
 import threading
 
+from web_server import run_apart
 from whytube.web.board import Board
 from whytube.web.messages import Progress
 from whytube.web.store_jobs import StoredJob
@@ -74,7 +75,7 @@ def test_those_who_watch_are_woken_from_any_thread():
             await asyncio.wait_for(other.wait(), 10)
         assert board._bells == {}, "nobody is remembered"
 
-    asyncio.run(watch())
+    run_apart(watch())
     assert board.closed
     assert board.take(10) is None
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from web_server import run_apart
 from whytube.web import events
 from whytube.web.board import Board
 from whytube.web.messages import Progress
@@ -31,14 +32,14 @@ async def collect(place):
 
 
 def test_an_ended_job_is_told_at_once_with_its_answer():
-    found = asyncio.run(collect(site("done", result="1" * 32)))
+    found = run_apart(collect(site("done", result="1" * 32)))
     assert [name for name, _ in found] == ["answer", "job"]
     assert found[1][1]["status"] == "done"
-    assert [name for name, _ in asyncio.run(collect(site("failed")))] == ["job"]
+    assert [name for name, _ in run_apart(collect(site("failed")))] == ["job"]
 
 
 def test_a_job_that_was_deleted_with_its_video_has_ended():
-    assert asyncio.run(collect(site()))[-1][1]["status"] == "cancelled"
+    assert run_apart(collect(site()))[-1][1]["status"] == "cancelled"
 
 
 def test_changes_are_told_and_a_slow_reader_skips_to_the_newest():
@@ -58,7 +59,7 @@ def test_changes_are_told_and_a_slow_reader_skips_to_the_newest():
         place.board.end(JOB.id)
         return [parsed(block) async for block in steps]
 
-    assert [name for name, _ in asyncio.run(run())] == ["answer", "job"]
+    assert [name for name, _ in run_apart(run())] == ["answer", "job"]
     assert place.board._bells == {}
 
 
@@ -74,7 +75,7 @@ def test_a_line_is_sent_while_nothing_happens(monkeypatch):
         await steps.aclose()
         return beat
 
-    assert asyncio.run(run()).startswith(b":")
+    assert run_apart(run()).startswith(b":")
 
 
 def test_the_end_of_the_server_ends_it_without_an_end_of_the_job():
@@ -89,4 +90,4 @@ def test_the_end_of_the_server_ends_it_without_an_end_of_the_job():
         with pytest.raises(StopAsyncIteration):
             await anext(steps)
 
-    asyncio.run(run())
+    run_apart(run())

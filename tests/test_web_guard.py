@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from video_files import make_video
-from web_server import serving, until
+from web_server import run_apart, serving, until
 from whytube.web.guard import HEADERS
 
 
@@ -190,7 +190,7 @@ def test_a_body_that_stops_coming_is_given_up():
         await asyncio.sleep(600)
 
     with pytest.raises(HTTPException) as told:
-        asyncio.run(_counted(never, 10, 0.01)())
+        run_apart(_counted(never, 10, 0.01)())
     assert told.value.status_code == 408
 
 
@@ -220,7 +220,7 @@ def test_uploads_at_the_same_time_are_bounded():
         free.set()
         await asyncio.gather(*tasks)
 
-    asyncio.run(run())
+    run_apart(run())
     assert statuses == [429]
 
 

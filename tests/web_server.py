@@ -1,5 +1,6 @@
 """Starts real servers for tests: `whytube serve` in a process of its own, asked by httpx."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -86,6 +88,12 @@ class Server:
         self.errors = self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
+
+
+def run_apart(coroutine):
+    """Run a coroutine in a thread of its own: Playwright keeps an event loop in this one while its browser is open."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, coroutine).result()
 
 
 @contextlib.contextmanager
