@@ -120,9 +120,10 @@ class Copy:
                     os.dup2(out.fileno(), number)
             os.chdir(self.folder)
             source = str(self.folder / "src")
+            own = {str(tree / part) for tree in (ROOT, self.root) for part in ("", "src", "studies")}
             sys.path[:] = [
                 source,
-                *(path for path in sys.path if path and not path.startswith((str(ROOT), str(self.root)))),
+                *(path for path in sys.path if path and path not in own),
             ]
             sys.dont_write_bytecode = not keep
             os.environ |= {"PYTHONPATH": source, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
