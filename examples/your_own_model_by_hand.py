@@ -80,7 +80,7 @@ def main(folder: Path, *, count: int = 60, steps: int = 10, clips: int = 60) -> 
     torch.testing.assert_close(contrastive_maps(model, clip, torch.tensor([a]), torch.tensor([[b]]))[0, 0], by_hand)
 
     recipe = Recipe(clips=clips, batch_size=30, optimizer="adamw", lr=1e-3)
-    explainer, _ = fit_explainer(model, source, recipe, objective="paper")
+    explainer, _ = fit_explainer(model, source, recipe, objective="paper-sgd")
     weights = list(zip(explainer.scores.class_weights, explainer.scores.attribute_weights, strict=True))
     with torch.no_grad():
         volumes = scores_by_hand([h.detach() for h in maps], weights)

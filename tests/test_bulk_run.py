@@ -81,7 +81,8 @@ def test_a_killed_driver_and_two_at_a_time_in_one_process(videos, plain, tmp_pat
 def test_the_check_of_faults_can_fail(bulk, videos, plain, tmp_path, monkeypatch):
     """An answer that is missing, or comes twice, is noticed."""
     undone = dict(plain[0])
-    undone[next(iter(undone))] *= 2
+    first = next(iter(undone))
+    undone[first] = 2 * undone[first]
     monkeypatch.setitem(bulk_faults.FAULTS, "none", lambda bulk, videos, out, rng: ("", bulk.run(videos, out)[2]))
     alone = Bulk(tmp_path, workers=0)
     alone.model = bulk.model

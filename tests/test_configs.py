@@ -164,7 +164,7 @@ def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):
 
 
 def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right(record, monkeypatch):
-    for name, value in {"SEEDS": "0", "FC": "3", "CONTROLS": "0", "CLIPS": "64"}.items():
+    for name, value in {"SEEDS": "0", "FC": "3", "CONTROLS": "0", "CLIPS": "64", "UNERASED": "0"}.items():
         monkeypatch.setenv(name, value)
     calls = record(ROOT / "studies" / "world.sh", "out", fails="results.py right")
     runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "classifier"]]

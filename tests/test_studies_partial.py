@@ -25,7 +25,7 @@ def test_states_are_put_together(states):
     for name, values in found.tallies["centre"].whole().items():
         own = torch.cat([part.tallies["centre"].whole()[name] for part in parts])
         assert torch.equal(values.nan_to_num(-1), own.nan_to_num(-1)), name
-    assert torch.cat(found.clips).shape == (8, 2)
+    assert torch.cat(found.clips).shape == (8, 3)
 
 
 def test_a_state_of_another_evaluation_is_refused(states):

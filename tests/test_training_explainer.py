@@ -250,14 +250,14 @@ def test_a_recipe_by_name_or_the_default(monkeypatch):
 
 
 def test_a_class_bias_has_a_rate_of_its_own(trained):
-    loop = _ExplainerLoop(trained, Tints(), QUICK, "paper", torch.device("cpu"))
+    loop = _ExplainerLoop(trained, Tints(), QUICK, ("paper", "multiple"), torch.device("cpu"))
     weights, bias = loop.optimizer.param_groups
     assert [one is loop.scores.class_bias for one in bias["params"]] == [True]
     assert len(weights["params"]) + 1 == len(list(loop.scores.parameters()))
     loop.on_step = None
     loop._take_step()
     assert bias["lr"] == pytest.approx(_BIAS_RATE * weights["lr"])
-    plain = _ExplainerLoop(trained, Tints(), QUICK, "paper-sgd", torch.device("cpu"))
+    plain = _ExplainerLoop(trained, Tints(), QUICK, ("paper-sgd", "multiple"), torch.device("cpu"))
     assert len(plain.optimizer.param_groups) == 1
 
 
@@ -328,7 +328,7 @@ def test_a_new_run_does_not_take_up_an_old_response(tmp_path):
 
 def test_the_seed_decides_where_training_starts():
     recipe = replace(QUICK, clips=12, lr=1e-9, seed=5)
-    explainer, _ = fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper")
+    explainer, _ = fit_explainer(tiny_classifier(), Tints(), recipe, objective="paper-sgd")
     start, other = (build_scores(tiny_classifier(), 2, seed=seed).class_weights[0] for seed in (5, 0))
     torch.testing.assert_close(explainer.scores.class_weights[0], start)
     assert (explainer.scores.class_weights[0] - other).abs().max() > 1e-3
