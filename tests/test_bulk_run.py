@@ -72,10 +72,11 @@ def test_faults(bulk, videos, plain, tmp_path, fault):
 
 
 @pytest.mark.slow
-def test_a_killed_driver_and_two_at_a_time_in_one_process(videos, plain, tmp_path):
-    alone = Bulk(tmp_path, workers=0)
+def test_a_killed_driver_and_two_at_a_time_in_one_process(bulk, videos, plain, tmp_path):
+    alone, rng = Bulk(tmp_path, workers=0), random.Random(0)  # which also names the folder of each
+    alone.model = bulk.model
     for fault in ("the driver killed, run again", "two drivers at a time"):
-        assert bulk_faults.check(fault, alone, videos, plain[0], tmp_path, random.Random(0)) == ""
+        assert bulk_faults.check(fault, alone, videos, plain[0], tmp_path, rng) == ""
 
 
 def test_the_check_of_faults_can_fail(bulk, videos, plain, tmp_path, monkeypatch):
