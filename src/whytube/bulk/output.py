@@ -47,7 +47,7 @@ class Asked:
     """What is asked about every video; see `whytube.explain`.
 
     negatives: "runner-up", "all", or names of classes. window: seconds of a sliding window; None takes each video as
-    one clip. model_hash: of the classifier and what explains it. device: where it runs; no part of what is asked.
+    one clip. model_hash: of the classifier and what explains it.
     """
 
     model: str
@@ -121,9 +121,13 @@ class Output:
         """Shards whose answers are there."""
         return {int(path.stem.rpartition("-")[2]) for path in (self.folder / "reasons").glob("shard-*.parquet")}
 
+    def is_done(self, shard: int) -> bool:
+        """Whether the answers of a shard are there."""
+        return (self.folder / "reasons" / _name(shard)).exists()
+
     def write(self, shard: int, answers: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]]) -> None:
         """Keep what became of a shard."""
-        name = f"shard-{shard:06d}.parquet"
+        name = _name(shard)
         self._write(self.folder / "failures" / name, failures, failure_schema())
         self._write(self.folder / "reasons" / name, answers, answer_schema())
         for row in {int(entry["row"]) for entry in (*answers, *failures)}:
@@ -162,6 +166,10 @@ class Output:
             parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), part)
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
+
+
+def _name(shard: int) -> str:
+    return f"shard-{shard:06d}.parquet"
 
 
 def _row_schema() -> pa.Schema:

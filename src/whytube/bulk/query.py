@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,12 +100,6 @@ class Answers:
             ORDER BY list_max(list_transform(reasons, lambda r: r.fall)) DESC NULLS LAST, row LIMIT $count
         """
         return self.rows(sql, positive=positive, negative=negative, count=count)
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What was asked: run.json."""
-        told: dict[str, Any] = json.loads((self.folder / "run.json").read_text())
-        return told
 
     def lines(self, found: dict[str, Any]) -> Iterator[str]:
         """Write the tables of `summary` for people."""

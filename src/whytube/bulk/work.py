@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -29,13 +28,11 @@ if TYPE_CHECKING:
 FILLS = ("mean", "blur", "freeze")
 DEATHS = 3
 """A video that so many workers died of is given up."""
-AHEAD = 2
-"""Groups of clips that are read while others are explained."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A clip of a row, or what is wrong with it. last: whether the row has no further clip."""
+    """A clip of a row, or what is wrong with it; content: the hash of its video."""
 
     row: Row
     clip: Clip | None = None
@@ -70,7 +67,7 @@ class Work:
     def __call__(self, shard: int) -> Outcome:
         """Explain a shard and write it; one that is written already stays."""
         rows = self.shards[shard]
-        if shard in self.output.done():
+        if self.output.is_done(shard):
             return Outcome(shard)
         answers: list[dict[str, Any]] = []
         failures: dict[int, str] = {}
@@ -84,7 +81,6 @@ class Work:
         except BaseException:
             self.output.finish(row.row for row in rows)  # stopped on purpose: nothing died of a video
             raise
-        gc.collect()
         return Outcome(shard, len(rows) - len(failures), len(failures))
 
     def _explain(self, rows: Sequence[Row], answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
@@ -95,12 +91,10 @@ class Work:
                 continue
             self._group([row], 1, answers, failures)
         fresh = [row for row in rows if row not in careful]
-        for start in range(0, len(fresh), self.asked.batch):
-            self._group(fresh[start : start + self.asked.batch], self.asked.batch, answers, failures)
+        self._group(fresh, self.asked.batch, answers, failures)
 
     def _group(self, rows: Sequence[Row], batch: int, answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
-        """Explain a few videos, `batch` clips at a time, reading ahead."""
-        self.output.attempt(row.row for row in rows)
+        """Explain videos, `batch` clips at a time, while the next ones are read."""
         for group in _ahead(self._read(rows), batch):
             clips = []
             for read in group:
@@ -113,12 +107,15 @@ class Work:
                     failures[found.row.row] = found.error
                 else:
                     answers.append(found)
+            # Of a video in windows more may come in the next group.
+            self.output.finish(read.row.row for read in (group if self.asked.window is None else group[:-1]))
         self.output.finish(row.row for row in rows)
 
     def _read(self, rows: Sequence[Row]) -> Iterator[Read]:
         """Yield the clips of rows: one each, or the windows that slide over each."""
         classifier = self.model.classifier
         for row in rows:
+            self.output.attempt([row.row])
             try:
                 with _local(row.video) as path:
                     content = video_hash(path)
