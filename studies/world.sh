@@ -12,6 +12,9 @@ out=${1:?usage: studies/world.sh OUT}
 read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 preset=${PRESET:-c3d-resnet}
+read -ra settings <<<"${SETTINGS:-}"        # of the network, e.g. "--set size=112,112"
+read -ra recipe <<<"${RECIPE:---recipe world --lr 1e-3}" # of classifiers
+read -ra paper_set <<<"${PAPER_SET:-}"      # of the paper's objective, e.g. "--set batch_size=4" on a CPU
 clips=${CLIPS:-19200}
 right=${RIGHT:-0.99}                  # of the validation clips: a network below is trained anew, on twice as many clips,
 most=${MOST_CLIPS:-$((8 * clips))}    # but never on more than these
@@ -36,7 +39,7 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
 classifier() { # DIR SEED FC: trained until it is right often enough, so that networks differ in their layers alone
     local shown=$clips again=() status
     while true; do
-        "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$shown" \
+        "${whytube[@]}" train classifier --preset "$preset" "${settings[@]}" "${recipe[@]}" --clips "$shown" \
             --distinct $((shown < 48000 ? (shown + 2) / 3 : 16000)) --fc-layers "$3" --seed "$2" --out "$1" \
             --test "$judged" --val "$judged" --save "$1/classifier.json" "${again[@]}"
         status=0
@@ -54,9 +57,9 @@ classifier() { # DIR SEED FC: trained until it is right often enough, so that ne
 
 papers() { # DIR SEED: the paper's objective at its best and to the letter
     "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective paper --seed "$2" --out "$1/paper" \
-        --recipe paper-tuned --distinct 2000 --clips "${PAPER_CLIPS:-30000}"
+        --recipe paper-tuned --distinct 2000 --clips "${PAPER_CLIPS:-30000}" "${paper_set[@]}"
     "${whytube[@]}" train explainer --classifier "$1/classifier.safetensors" --objective paper-sgd --seed "$2" \
-        --out "$1/paper-sgd" --recipe paper --clips "${LETTER_CLIPS:-1500}"
+        --out "$1/paper-sgd" --recipe paper --clips "${LETTER_CLIPS:-1500}" "${paper_set[@]}"
 }
 
 network() { # SEED FC: a classifier with its explainers, judged
@@ -100,7 +103,7 @@ controls() { # SEED NEXT: what else is asked of the network with one fc layer
     "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers,shuffled-scores" --fills mean,blur,freeze,zero,noise \
         --judge-with "$out/fc1-seed$2" --out "$dir-transfer.json"
     "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers" --random-weights --out "$dir-random-weights.json"
-    "${whytube[@]}" train classifier --preset "$preset" --recipe world --lr 1e-3 --clips "$clips" --distinct 6400 \
+    "${whytube[@]}" train classifier --preset "$preset" "${settings[@]}" "${recipe[@]}" --clips "$clips" --distinct 6400 \
         --fc-layers 1 --seed "$1" --out "$blank" --test "$judged" --random-labels
     "${whytube[@]}" evaluate --model "$blank" "${few[@]}" --peers "$peers" --out "$dir-random-labels.json"
 }
