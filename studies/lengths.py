@@ -88,6 +88,7 @@ def main() -> None:
     told = {
         name: {"clips": len(cases), **_summed_up(torch.cat(cases))}
         for name, cases in {**halves, "all": [case for cases in halves.values() for case in cases]}.items()
+        if cases
     }
     origin = provenance(torch.device("cpu"), seed=0) | {"data": Path(options.data).name, "model": options.model}
     text = json.dumps({"halves": told, "lasting": explainer.fit.lasting, "provenance": origin}, indent=1)
@@ -111,7 +112,7 @@ def _cases(explainer: Explainer, question: Question, truth: Truth, *, seed: int)
     assert explainer.fit is not None
     places = replace(explainer.places(question), curve=replace(explainer.fit, lasting=0.0))
     suited = explainer._suited(places, question)
-    given, there = explainer._word_tubes(places, suited, question)
+    given, there = explainer.word_tubes(places, question)
     frames, height, width = question.clips.shape[2:]
     drawn = (box_areas(truth.boxes) > 0).any(1)[0]
     found = []
