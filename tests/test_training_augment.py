@@ -6,6 +6,8 @@ from whytube.training.augment import (
     crop_randomly,
     erase_randomly,
     flip_randomly,
+    framed,
+    framed_boxes,
     hasten_randomly,
     light_randomly,
     sided_names,
@@ -121,3 +123,29 @@ def test_light_stays_within_its_strength(clips):
     assert ratio.max() < 1.35
     assert ratio.std() > 0.05
     torch.testing.assert_close(light_randomly(clips, strength=0.0, rng=np.random.default_rng(0)), clips)
+
+
+@pytest.mark.parametrize(
+    ("side", "middle"),
+    [((1.0, 1.0), (0.0, 0.0)), ((-1.0, 1.0), (0.0, 0.0)), ((0.5, 0.75), (0.25, -0.25)), ((-0.5, 0.75), (0.25, 0.25))],
+)
+def test_boxes_go_where_their_pixels_go(side, middle):
+    """A white box on black stays inside of where its corners went, whatever part is kept, mirrored or not."""
+    clip, box = torch.zeros(1, 3, 2, 64, 48), torch.tensor([20.0, 24.0, 28.0, 40.0])
+    clip[..., 24:40, 20:28] = 1
+    sides, middles = np.array([side]), np.array([middle])
+    shown = framed(clip, sides, middles)[0, 0, 0]
+    x1, y1, x2, y2 = framed_boxes(box, sides[0], middles[0], size=(64, 48)).tolist()
+    rows, columns = (shown > 0.5).any(1).nonzero(), (shown > 0.5).any(0).nonzero()
+    found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+    assert [x1, y1, x2, y2] == pytest.approx([int(edge) for edge in found], abs=1.01)
+    assert (x2 - x1) * (y2 - y1) == pytest.approx(8 * 16 / abs(np.prod(side)), rel=1e-5)
+
+
+def test_a_box_that_is_hardly_seen_is_none():
+    boxes = torch.tensor(
+        [[0.0, 0.0, 10.0, 10.0], [22.0, 0.0, 30.0, 10.0], [18.0, 0.0, 28.0, 10.0], [0.0, 0.0, 0.0, 0.0]]
+    )
+    right_half = framed_boxes(boxes, np.array([0.5, 1.0]), np.array([0.5, 0.0]), size=(20, 40))
+    expected = torch.tensor([[0.0, 0, 0, 0], [4, 0, 20, 10], [0, 0, 16, 10], [0, 0, 0, 0]])
+    torch.testing.assert_close(right_half, expected, rtol=0, atol=1e-5)

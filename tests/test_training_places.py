@@ -99,6 +99,32 @@ def test_only_steps_with_a_box_are_kept():
     assert drawn.boxes[4, 0].tolist() == [4, 12, 12, 20]
 
 
+def test_copies_are_mirrored_and_cropped_with_their_boxes():
+    source, classifier = Boxed(boxed=2), Adder().eval()
+    explainer, _ = fit_explainer(classifier, source, QUICK)
+    given = (classifier, source, explainer.scores, drawn_clips(source), torch.device("cpu"))
+    plain, more = drawn_steps(*given), drawn_steps(*given, copies=3, seed=1)
+    own, mirrored = more.part(more.copy == 0), more.part(more.copy == 1)
+    assert torch.equal(own.boxes, plain.boxes)
+    assert all(torch.equal(a, b) for a, b in zip(own.rows, plain.rows, strict=True))
+    assert torch.equal(mirrored.attribute_ids, plain.attribute_ids)
+    width = classifier.size[1]
+    assert torch.equal(mirrored.boxes[..., 0], torch.where(plain.attribute_ids >= 0, width - plain.boxes[..., 2], 0))
+    for seen, flipped in zip(mirrored.rows, plain.rows, strict=True):
+        torch.testing.assert_close(seen, flipped.flip(-1), rtol=0, atol=1e-4)
+    cropped = more.part(more.copy > 1)
+    assert len(cropped) > 0
+    sides = cropped.boxes[..., 2] - cropped.boxes[..., 0]
+    assert (sides[cropped.attribute_ids >= 0] > 0).all()
+    assert not torch.equal(cropped.boxes[:1], plain.boxes[:1])
+    again = drawn_steps(*given, copies=3, seed=1)
+    assert torch.equal(again.boxes, more.boxes)
+    assert drawn_steps(*given, copies=3, seed=2).boxes.shape != more.boxes.shape or not torch.equal(
+        drawn_steps(*given, copies=3, seed=2).boxes, more.boxes
+    )
+    assert more.clips_per_attribute == plain.clips_per_attribute, "a copy is no further clip"
+
+
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
     def fit(folder, source=None, recipe=QUICK, **settings):
         return fit_explainer(Adder(), source or Boxed(), recipe, report_every=2, out_dir=folder, **settings)[0]
@@ -114,7 +140,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         fit(tmp_path / "b", recipe=replace(QUICK, place_steps=61), resume=True)
 
 
-@pytest.mark.parametrize("change", [{"boxes": -1}, {"place_steps": 0}, {"place_lr": -1.0}])
+@pytest.mark.parametrize("change", [{"boxes": -1}, {"place_steps": 0}, {"place_lr": -1.0}, {"place_copies": -1}])
 def test_recipes_refuse_what_cannot_be(change):
     with pytest.raises(ArgumentError, match=next(iter(change))):
         replace(QUICK, **change)

@@ -14,6 +14,8 @@ from whytube.tubes import Tube, erase, random_tube, tube_mask
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from whytube.training.recipe import Recipe
 
 WHOLE = 0.5
@@ -68,16 +70,42 @@ def crop_randomly(clips: torch.Tensor, *, area: float, rng: np.random.Generator)
 
     area: smallest share of the frame that is kept. The box's shape differs from the frame's by up to a fifth.
     """
-    batch, channels, frames, height, width = clips.shape
+    batch = len(clips)
     share = np.sqrt(rng.uniform(area, 1, size=batch))
     shape = np.exp(rng.uniform(-1, 1, size=batch) * 0.5 * np.log(1.2))
-    sides = np.minimum(np.stack([share * shape, share / shape], 1), 1)  # of x and y, in [-1, 1] coordinates
-    middles = rng.uniform(-1, 1, size=(batch, 2)) * (1 - sides)
+    sides = np.minimum(np.stack([share * shape, share / shape], 1), 1)
+    return framed(clips, sides, rng.uniform(-1, 1, size=(batch, 2)) * (1 - sides))
+
+
+def framed(clips: torch.Tensor, sides: NDArray[np.float64], middles: NDArray[np.float64]) -> torch.Tensor:
+    """Resize a part of every clip (B, 3, T, H, W), the same in all its frames, to the full size.
+
+    sides, middles: (B, 2) of the part in x and y, where the frame goes from -1 to 1. A negative side mirrors.
+    """
+    batch, channels, frames, height, width = clips.shape
     theta = np.zeros((batch, 2, 3))
     theta[:, 0, 0], theta[:, 1, 1], theta[:, :, 2] = sides[:, 0], sides[:, 1], middles
     grid = affine_grid(torch.from_numpy(theta).to(clips), [batch, 1, height, width], align_corners=False)
     moved = grid_sample(clips.flatten(1, 2), grid, padding_mode="border", align_corners=False)
     return moved.view(batch, channels, frames, height, width)
+
+
+def framed_boxes(
+    boxes: torch.Tensor, side: NDArray[np.float64], middle: NDArray[np.float64], *, size: tuple[int, int]
+) -> torch.Tensor:
+    """Boxes (..., 4) in pixels of frames of `size` (height, width), where `framed` takes them; zeros for no box.
+
+    side, middle: (2,) of the part that is kept. A box that is seen by less than half is none.
+    """
+    whole = boxes.new_tensor([size[1], size[0]])
+    side_, middle_ = (torch.from_numpy(values).to(boxes) for values in (side, middle))
+    corners = (2 * boxes.view(*boxes.shape[:-1], 2, 2) / whole - 1 - middle_) / side_  # (..., 2 corners, x and y)
+    corners = (corners.sort(-2).values + 1) / 2 * whole  # mirrored, left is right
+    seen = torch.minimum(corners.clamp_min(0), whole)
+    areas = [(pair[..., 1, :] - pair[..., 0, :]).prod(-1) for pair in (seen, corners)]
+    there = (areas[0] > 0) & (areas[0] >= areas[1] / 2)
+    there &= (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
+    return torch.where(there[..., None], seen.flatten(-2), 0)
 
 
 def hasten_randomly(clips: torch.Tensor, *, span: float, rng: np.random.Generator) -> torch.Tensor:

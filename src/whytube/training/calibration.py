@@ -50,7 +50,7 @@ def calibrate(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed:
         learnt = torch.unique(drawn.attribute_ids[~held])
         generator = torch.Generator().manual_seed(seed * FOLDS + fold)
         parts += [
-            _cases(own, drawn.part(drawn.clip == clip), learnt, generator)
+            _cases(own, drawn.part((drawn.clip == clip) & (drawn.copy == 0)), learnt, generator)
             for clip in torch.unique(drawn.clip[held]).tolist()
         ]
     cases = Cases(*(torch.cat(column) for column in zip(*parts, strict=True)))

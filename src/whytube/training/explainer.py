@@ -137,7 +137,8 @@ class _ExplainerLoop(Loop):
         """
         if self.clips:
             recipe = self.recipe
-            drawn = drawn_steps(self.classifier, self.source, self.scores, self.clips, self.device)
+            given = (self.classifier, self.source, self.scores, self.clips, self.device)
+            drawn = drawn_steps(*given, copies=recipe.place_copies, seed=recipe.seed)
             steps, lr = recipe.place_steps, recipe.place_lr
             self.fit = calibrate(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
             if self.fit is not None:

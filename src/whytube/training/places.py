@@ -1,6 +1,7 @@
 """Boxes of training clips: gather them, and train attributes to be where they were drawn.
 
-The classifier is frozen, so the steps of its maps with a drawn box are computed once and kept.
+The classifier is frozen, so the steps of its maps with a drawn box are computed once and kept. Boxes are few: copies of
+their clips, mirrored and cropped, teach more than the clips alone (docs/words.md#what-was-tried).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from whytube.data.source import boxed_indices, boxes_of
 from whytube.explainer.objective import place_term
 from whytube.explainer.places import place_targets, steps_of_frames
 from whytube.search.verify import listed
+from whytube.training.augment import framed, framed_boxes, sided_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +34,8 @@ FRAMES = 3
 ROWS = 32
 """Steps of clips in a batch."""
 _CHUNK = 16
+_CLOSEST = 0.65
+"""Smallest share of the frame's sides that a copy keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +106,7 @@ class DrawnSteps:
 
     Attributes:
         rows: per scale (R, d, h, w), standardised maps at the step.
-        clip: (R,) which of the drawn clips. step: (R,) of the common grid.
+        clip: (R,) which of the drawn clips. step: (R,) of the common grid. copy: (R,) 0 for the clip as it is.
         attribute_ids: (R, s) those with a box, -1 where a row has fewer. boxes: (R, s, 4) in pixels.
         targets: (R, s, P) over the places of the step.
         present: (R, S) bool, all attributes of the clip.
@@ -111,6 +115,7 @@ class DrawnSteps:
     rows: tuple[torch.Tensor, ...]
     clip: torch.Tensor
     step: torch.Tensor
+    copy: torch.Tensor
     attribute_ids: torch.Tensor
     boxes: torch.Tensor
     targets: torch.Tensor
@@ -126,6 +131,7 @@ class DrawnSteps:
             rows,
             self.clip[chosen],
             self.step[chosen],
+            self.copy[chosen],
             self.attribute_ids[chosen],
             self.boxes[chosen],
             self.targets[chosen],
@@ -151,36 +157,69 @@ class DrawnSteps:
 
 @torch.no_grad()
 def drawn_steps(
-    classifier: VideoClassifier, source: Source, scores: Scores, clips: Sequence[DrawnClip], device: torch.device
+    classifier: VideoClassifier,
+    source: Source,
+    scores: Scores,
+    clips: Sequence[DrawnClip],
+    device: torch.device,
+    *,
+    copies: int = 0,
+    seed: int = 0,
 ) -> DrawnSteps:
-    """Run the classifier on drawn clips, and keep the steps with boxes as `scores` standardises them."""
+    """Run the classifier on drawn clips, and keep the steps with boxes as `scores` standardises them.
+
+    copies: of every clip, each cropped by chance but the first, and every second one mirrored from the first on, unless
+    an attribute means left or right.
+    """
     steps = scores.forms.grid[0]
     at = steps_of_frames(steps, scores.forms.frames)
     kept: list[list[torch.Tensor]] = [[] for _ in scores.channels]
     where, boxes, present = [], [], []
+    mirror = not sided_names(source.attribute_names)
     for start in range(0, len(clips), _CHUNK):
         part = clips[start : start + _CHUNK]
         batch = source.batch("train", [clip.index for clip in part], device)
-        maps = scores.normalise(classifier.features(batch.clips).maps)
-        for b, clip in enumerate(part):
-            drawn = clip.drawn
-            for step in torch.unique(at[drawn.any(0)]).tolist():
-                frames = drawn & (at == step)  # (S, T)
-                first = frames.int().argmax(1)  # one frame per attribute and step
-                at_first = clip.boxes.gather(1, first[:, None, None].expand(-1, 1, 4))[:, 0]
-                boxes.append(torch.where(frames.any(1)[:, None], at_first, 0))
-                where.append((start + b, step))
-                present.append(batch.attributes[b])
-                for scale, h in enumerate(maps):
-                    kept[scale].append(h[b, :, step * h.shape[2] // steps].clone())
+        for copy in range(copies + 1):
+            shown, own = batch.clips, part
+            if copy:
+                shown, own = _copied(batch.clips, part, copy, mirror=mirror, seed=seed)
+            maps = scores.normalise(classifier.features(shown).maps)
+            for b, clip in enumerate(own):
+                drawn = clip.drawn
+                for step in torch.unique(at[drawn.any(0)]).tolist():
+                    frames = drawn & (at == step)  # (S, T)
+                    first = frames.int().argmax(1)  # one frame per attribute and step
+                    at_first = clip.boxes.gather(1, first[:, None, None].expand(-1, 1, 4))[:, 0]
+                    boxes.append(torch.where(frames.any(1)[:, None], at_first, 0))
+                    where.append((start + b, step, copy))
+                    present.append(batch.attributes[b])
+                    for scale, h in enumerate(maps):
+                        kept[scale].append(h[b, :, step * h.shape[2] // steps].clone())
     drawn_boxes = torch.stack(boxes)  # (R, S, 4)
     ids = listed(drawn_boxes[..., 2] > drawn_boxes[..., 0])
     chosen = drawn_boxes.gather(1, ids.clamp_min(0)[..., None].expand(-1, -1, 4))
-    owner, step = torch.tensor(where, device=device).unbind(1)
+    owner, at_step, of_copy = torch.tensor(where, device=device).unbind(1)
     ids, chosen = ids.to(device), torch.where(ids[..., None] >= 0, chosen, 0).to(device)
     rows = tuple(torch.stack(of_scale) for of_scale in kept)
     targets = place_targets(scores.forms, chosen)
-    return DrawnSteps(rows, owner, step, ids, chosen, targets, torch.stack(present))
+    return DrawnSteps(rows, owner, at_step, of_copy, ids, chosen, targets, torch.stack(present))
+
+
+def _copied(
+    shown: torch.Tensor, clips: Sequence[DrawnClip], copy: int, *, mirror: bool, seed: int
+) -> tuple[torch.Tensor, list[DrawnClip]]:
+    """Return a copy of clips (B, 3, T, H, W), mirrored or cropped, with their boxes."""
+    sides, middles = np.ones((len(clips), 2)), np.zeros((len(clips), 2))
+    for row, clip in enumerate(clips if copy > 1 else ()):
+        rng = np.random.default_rng([seed, clip.index, copy])
+        sides[row] = rng.uniform(_CLOSEST, 1)
+        middles[row] = rng.uniform(-1, 1, size=2) * (1 - sides[row])
+    sides[:, 0] *= -1 if mirror and copy % 2 else 1
+    size = (int(shown.shape[3]), int(shown.shape[4]))
+    rows = zip(clips, sides, middles, strict=True)
+    return framed(shown, sides, middles), [
+        DrawnClip(clip.index, framed_boxes(clip.boxes, side, middle, size=size)) for clip, side, middle in rows
+    ]
 
 
 def fit_places(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed: int = 0) -> float:

@@ -36,7 +36,8 @@ class Recipe:
     for the last layers, which depend on the classes and are never pretrained.
     precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
     boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
-    (5 where there is no end of clips). place_steps, place_lr: length and rate of that. lasting: see FitCurve.
+    (5 where there is no end of clips). place_steps, place_lr: length and rate of that. place_copies: mirrored and
+    cropped copies of each such clip that places are learnt from, too. lasting: see FitCurve.
     masked_runs: how often an explainer may run the classifier on masked clips, to learn what masking does.
     """
 
@@ -63,6 +64,7 @@ class Recipe:
     boxes: int | None = None
     place_steps: int = 200
     place_lr: float = 0.03
+    place_copies: int = 0
     lasting: float = 0.0
     masked_runs: int = 0
     seed: int = 0
@@ -76,6 +78,7 @@ class Recipe:
         if self.boxes is not None:
             check_int(self.boxes, "boxes", 0)
         check_int(self.place_steps, "place_steps", 1)
+        check_int(self.place_copies, "place_copies", 0)
         check_int(self.masked_runs, "masked_runs", 0)
         check_choice(self.optimizer, "optimizer", OPTIMIZERS)
         check_choice(self.schedule, "schedule", SCHEDULES)
@@ -170,7 +173,15 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
     "paper-tuned": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-3, warmup=0.05),
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
     "converging": Recipe(
-        clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05, masked_runs=48_000
+        clips=30_000,
+        batch_size=30,
+        distinct=6_000,
+        optimizer="adamw",
+        lr=1e-2,
+        warmup=0.05,
+        place_copies=4,
+        place_steps=500,
+        masked_runs=48_000,
     ),
     # The same on two CPU cores.
     "demo": Recipe(clips=5_400, batch_size=30, optimizer="adamw", lr=3e-2, warmup=0.05, masked_runs=4_800),
