@@ -9,7 +9,7 @@ import torch
 
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer, find_objective
-from whytube.explainer.objective import loss_terms
+from whytube.explainer.objective import drawn_negatives, loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
 from whytube.training.calibration import calibrate
@@ -150,8 +150,9 @@ class _ExplainerLoop(Loop):
             logits, maps = self.classifier.features(batch.clips)
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
         positive = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)[:, 0].to(self.device)
+        negative = drawn_negatives(positive, logits.shape[1], self.recipe.negatives, generator)
         try:
-            terms = loss_terms(self.objective, self.scores, maps, positive, batch.attributes)
+            terms = loss_terms(self.objective, self.scores, maps, positive, batch.attributes, negative=negative)
         except ArgumentError as error:  # the layer refuses scores that are not finite
             raise ModelError(f"training diverged at step {self.step}: {error}. Lower the learning rate") from error
         return torch.stack(list(terms.values())).sum(), (logits.argmax(1) == batch.labels).float().mean()

@@ -149,14 +149,14 @@ def peak_of_step(model: VideoClassifier, batch_size: int, step: Callable[[Any, t
         shapes = copy.deepcopy(model).to("meta")
         weights = sum(tensor.nbytes for tensor in (*shapes.parameters(), *shapes.buffers()))
         clips = torch.empty(batch_size, 3, model.frames, *model.size, device="meta")
-        with _Live() as live:
+        with Live() as live:
             step(shapes, clips)
     except Exception:  # a network of the user's own may do anything with its values
         return None
     return int(weights + clips.nbytes + live.most)
 
 
-class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of storages that were made inside and still live."""
 
     def __init__(self) -> None:
