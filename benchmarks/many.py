@@ -3,7 +3,7 @@
 python benchmarks/many.py [--classes 400] [--attributes 100] [--negatives 8] [--device cpu] [--quick] [--out FILE.json]
 
 Bytes are those of all tensors that live at one time, counted as they are made and freed; work is that of the matrix
-products, counted too. So both are the same on every machine. Times are one reading each, and given as a ratio alone.
+products, counted too. So both are the same on every machine. Times are CPU times, one reading each, given as a ratio alone.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def _row(classifier: VideoClassifier, words: int, batch: int, negatives: int | N
         torch.autograd.grad(term, weights)
 
     pairs = {name: _of_pair(classifier, words, name, seed) for name in ("paper", "ours")}  # also compiles the search
-    before = time.perf_counter()
+    before = time.process_time()
     peak, work = _counted(step)
-    seconds = time.perf_counter() - before
+    seconds = time.process_time() - before
     kept = sum(tensor.nbytes for tensor in (*scores.parameters(), *scores.buffers(), *features.maps))
     kept += 2 * sum(weight.nbytes for weight in scores.parameters())  # AdamW's states
     return {
