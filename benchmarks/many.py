@@ -3,7 +3,7 @@
 python benchmarks/many.py [--classes 400] [--attributes 100] [--negatives 8] [--device cpu] [--quick] [--out FILE.json]
 
 Bytes are those of all tensors that live at one time, counted as they are made and freed; work is that of the matrix
-products, counted too. So both are the same on every machine. Times are CPU times, one reading each, given as a ratio alone.
+products, counted too: both are the same on every machine. Times are CPU times, one reading each, as a ratio alone.
 """
 
 from __future__ import annotations
