@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 def run(model: str, data: str, recipe: Recipe, device: torch.device, *, preset: bool = False) -> dict[str, Any]:
     """Train twice on the same clips, which are read before the time begins."""
     network = build_classifier(model, ["any", "other"]) if preset else load_model(model, device=device).classifier
-    source = open_source(data, size=network.size, frames=network.frames, seed=recipe.seed)
-    classifier = build_classifier(model, source.classes).to(device) if preset else network
+    size = (min(network.size),) * 2 if preset else network.size  # the world is square
+    source = open_source(data, size=size, frames=network.frames, seed=recipe.seed)
+    classifier = build_classifier(model, source.classes, size=size).to(device) if preset else network
     available, wanted = source.count("train"), recipe.distinct or recipe.clips
     count = wanted if available is None else min(wanted, available)
     clips = Kept(source, "train", count, device=device)
