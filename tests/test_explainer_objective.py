@@ -12,7 +12,7 @@ from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer import values
 from whytube.explainer.explainer import OBJECTIVES, Objective, find_objective
-from whytube.explainer.objective import attribute_term, class_term, loss_terms
+from whytube.explainer.objective import attribute_term, class_term, drawn_negatives, loss_terms
 from whytube.explainer.scores import Forms, Scores
 from whytube.explainer.values import difference_values
 from whytube.subpath.reference import compose
@@ -144,6 +144,52 @@ def test_negatives_come_in_ascending_order(scores, maps):
         for place, n in enumerate(n for n in range(4) if n != c):
             lowest = -compose(volumes[b, n] - volumes[b, c])[0]
             torch.testing.assert_close(every[b, place, 0], lowest)
+
+
+def drawn(count, seed, classes=4):
+    return drawn_negatives(POSITIVE, classes, count, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_all_negatives_in_any_order_give_the_loss_and_its_gradients(scores, maps, two_sided):
+    every = torch.tensor([[3, 1, 0], [2, 3, 1], [1, 0, 2]])
+    given = class_term(scores, maps, POSITIVE, UNEVEN, negative=every, two_sided=two_sided)
+    whole = class_term(scores, maps, POSITIVE, UNEVEN, two_sided=two_sided)
+    torch.testing.assert_close(given, whole)
+    for a, b in zip(
+        torch.autograd.grad(given, weights(scores)), torch.autograd.grad(whole, weights(scores)), strict=True
+    ):
+        torch.testing.assert_close(a, b)
+    assert drawn(3, 0) is None, "all there are, so that they are not drawn"
+    assert drawn(9, 0) is None
+    assert drawn(None, 0) is None
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_drawn_negatives_estimate_the_loss_and_its_gradients_without_bias(scores, maps, count):
+    """All draws of one clip are equally likely, so the mean over many tends to the whole, by their spread."""
+    losses, slopes = [], []
+    for seed in range(400):
+        loss = class_term(scores, maps, POSITIVE, UNEVEN, negative=drawn(count, seed))
+        losses.append(loss.detach())
+        slopes.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, weights(scores))]))
+    whole = class_term(scores, maps, POSITIVE, UNEVEN)
+    slope = torch.cat([g.flatten() for g in torch.autograd.grad(whole, weights(scores))])
+    spread = torch.stack(losses).std() / 20  # of the mean of 400
+    assert spread > 0
+    assert abs(torch.stack(losses).mean() - whole) < 4 * spread
+    every = torch.stack(slopes)
+    assert (every.mean(0) - slope).norm() < 2 * (every.std(0) / 20).norm()
+
+
+def test_negatives_are_drawn_alike_and_by_the_generator_alone():
+    chosen = torch.stack([drawn(2, seed, classes=5) for seed in range(1000)])  # (1000, B, 2)
+    assert torch.equal(chosen[7], drawn(2, 7, classes=5))
+    assert (chosen[..., 0] != chosen[..., 1]).all()
+    for b, c in enumerate(POSITIVE.tolist()):
+        shares = torch.bincount(chosen[:, b].flatten(), minlength=5) / 1000
+        expected = torch.full((5,), 0.5).index_fill(0, torch.tensor(c), 0.0)
+        torch.testing.assert_close(shares, expected, rtol=0, atol=0.06)
 
 
 def test_attribute_term_equals_its_straightforward_writing(scores, maps):

@@ -60,6 +60,28 @@ def test_difference_values_are_those_of_the_search(scores, maps, two_sided):
     assert torch.equal(difference_values(scores, maps, POSITIVE, IDS, two_sided=two_sided), expected)
 
 
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("class_bias", [False, True])
+@pytest.mark.parametrize("bytes_", [1, 1 << 20])
+def test_some_negatives_have_the_values_and_gradients_they_have_among_all(
+    maps, two_sided, class_bias, bytes_, monkeypatch
+):
+    monkeypatch.setattr(values, "VOLUME_BYTES", bytes_)
+    scores = tiny_scores(class_bias=class_bias)
+    negative = torch.tensor([[3, 0], [1, 3], [0, 2]])  # in any order
+    place = negative - (negative > POSITIVE[:, None]).long()  # among all but the positive
+    every = difference_values(scores, maps, POSITIVE, IDS, two_sided=two_sided)
+    expected = every.gather(1, place[..., None].expand(-1, -1, 3))
+    some = difference_values(scores, maps, POSITIVE, IDS, negative, two_sided=two_sided)
+    torch.testing.assert_close(some, expected)
+    trained = [weight for weight in scores.parameters() if weight is not scores.attribute_bias]
+    tilt = torch.linspace(1, 2, some.numel(), dtype=some.dtype).view_as(some)  # so that no two count alike
+    found, full = (torch.autograd.grad((value * tilt).sum(), trained) for value in (some, expected))
+    for a, b in zip(found, full, strict=True):
+        assert a.abs().max() > 0
+        torch.testing.assert_close(a, b)
+
+
 def test_attribute_values_are_those_of_the_search(scores, maps):
     with torch.no_grad():
         expected = max_subpath(scores.attribute_volumes(maps)).value

@@ -13,7 +13,7 @@ from whytube import wrap
 from whytube.classifiers import I3D, C3DResNet
 from whytube.cli import options
 from whytube.cli.options import Lines, training_bar
-from whytube.training import Recipe, plan
+from whytube.training import Recipe, memory, plan
 from whytube.training.history import Record
 from whytube.training.plan import Plan, peak_of_step, plan_classifier, plan_explainer
 
@@ -36,13 +36,13 @@ def test_steps_clips_and_memory_are_said():
 
 
 def test_what_is_kept_frozen_or_larger_counts():
-    def memory(recipe):
+    def bytes_of(recipe):
         return plan_classifier(i3d(), Tints(2000), recipe, CPU).memory
 
-    plain = memory(QUICK)
-    assert memory(replace(QUICK, batch_size=32)) > plain + 1e8
-    assert memory(replace(QUICK, freeze="head")) < plain
-    assert memory(replace(QUICK, distinct=1000)) >= plain + 0.9 * 1000 * 3 * 8 * 64 * 64
+    plain = bytes_of(QUICK)
+    assert bytes_of(replace(QUICK, batch_size=32)) > plain + 1e8
+    assert bytes_of(replace(QUICK, freeze="head")) < plain
+    assert bytes_of(replace(QUICK, distinct=1000)) >= plain + 0.9 * 1000 * 3 * 8 * 64 * 64
 
 
 def test_the_peak_is_that_of_the_tensors_that_live():
@@ -72,8 +72,8 @@ def test_a_network_that_needs_values_is_trained_all_the_same():
 
 
 def test_what_will_not_fit_is_warned_about(monkeypatch, capsys):
-    monkeypatch.setattr(plan, "_free", lambda device: 1000)
-    monkeypatch.setattr(plan, "_used", lambda: 0)
+    monkeypatch.setattr(plan, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(plan, "used_bytes", lambda: 0)
     made = plan_classifier(i3d(), Tints(20), QUICK, CPU)
     monkeypatch.setattr(options, "errors", options.Console(stderr=True, width=500))
     with training_bar(made):
@@ -85,14 +85,14 @@ def test_what_will_not_fit_is_warned_about(monkeypatch, capsys):
 
 
 def test_a_container_with_a_limit_has_only_that(tmp_path, monkeypatch):
-    machine = plan._free(CPU)
+    machine = memory.free_bytes(CPU)
     assert machine > 0
-    monkeypatch.setattr(plan, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("3000000\n")
     (tmp_path / "memory.current").write_text("1000000\n")
-    assert plan._free(CPU) == 2_000_000
+    assert memory.free_bytes(CPU) == 2_000_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert plan._free(CPU) > 2_000_000
+    assert memory.free_bytes(CPU) > 2_000_000
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import torch
 from whytube.checks import check_int, fail, shape_of, unknown_name
 from whytube.explainer.fit import SAID
 from whytube.explainer.places import find_places, place_boxes, place_iou
+from whytube.explainer.values import VOLUME_BYTES, volume_bytes
 from whytube.search.anytime import SILENT, Effort, search
 from whytube.search.grad_cam import map_tubes
 from whytube.search.regions import Predicted, RegionSearch, predictor_of
@@ -189,8 +190,7 @@ class Explainer:
 
         Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
         """
-        clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
-        plain: torch.Tensor = self.scores(question.features.maps)[clip, attribute_ids.clamp_min(0)]
+        plain: torch.Tensor = self.scores(question.features.maps, attribute_ids)
         if self.fit is None:
             return plain
         places = find_places(self.scores, question.features.maps, attribute_ids, self.fit)
@@ -216,12 +216,11 @@ class Explainer:
 
         Ranked by the score: the sigmoid is monotonous, and saturates.
         """
-        paths = [
-            max_subpath_difference(volumes, question.positive[own], question.negative[own])
-            for own, volumes in self._class_volumes(question)
-        ]
-        boxes = self.scores.forms.boxes(torch.cat([path.cells for path in paths]))
-        return boxes, torch.cat([path.value for path in paths])
+        first = torch.zeros(1, dtype=torch.long, device=question.clips.device)
+        paths = [max_subpath_difference(volumes, first) for _, volumes in self._class_volumes(question)]
+        boxes = self.scores.forms.boxes(torch.cat([path.cells[0] for path in paths]))  # (B * N, S, T, 4)
+        shape = (*question.negative.shape, len(self.attribute_names))
+        return boxes.view(*shape, -1, 4), torch.cat([path.value[0] for path in paths]).view(shape)
 
     def tube_scores(self, question: Question, boxes: torch.Tensor) -> torch.Tensor:
         """Eq. (5) for any tubes (B, N, k, T, 4) and every attribute: (B, N, k, S).
@@ -234,20 +233,28 @@ class Explainer:
         steps = boxes[..., frames, :]
         found = []
         for own, volumes in self._class_volumes(question):
-            b = own.start
-            place = place_iou(forms, steps[b], place_boxes(forms).to(steps)).argmax(-1)  # (N, k, t)
-            apart = volumes[0, question.positive[b]] - volumes[0][question.negative[b]]  # (N, S, K, t, H, W)
-            flat = apart.transpose(2, 3).flatten(3)[:, None].expand(-1, place.shape[1], -1, -1, -1)  # (N, k, S, t, P)
+            place = place_iou(forms, steps[own], place_boxes(forms).to(steps)).argmax(-1)  # (n, k, t)
+            apart = volumes[0, :1] - volumes[0, 1:]  # (n, S, K, t, H, W)
+            flat = apart.transpose(2, 3).flatten(3)[:, None].expand(-1, place.shape[1], -1, -1, -1)  # (n, k, S, t, P)
             each = flat.gather(4, place[:, :, None, :, None].expand(*flat.shape[:4], 1))[..., 0]
-            found.append((each * exists[b][..., frames][:, :, None]).sum(-1))
-        return torch.stack(found)
+            found.append((each * exists[own][..., frames][:, :, None]).sum(-1))
+        return torch.cat(found).view(*boxes.shape[:3], -1)
 
-    def _class_volumes(self, question: Question) -> Iterator[tuple[slice, torch.Tensor]]:
-        """Class scores of all attributes, (1, C, S, K, t, H, W), a clip at a time: they are large."""
+    def _class_volumes(self, question: Question) -> Iterator[tuple[tuple[int, slice], torch.Tensor]]:
+        """Yield class scores of all attributes for a clip's A and some of its negatives: (1, 1 + n, S, K, t, H, W).
+
+        A comes first. They are large: there are no others, and a few at a time. With them comes which clip and which
+        of its negatives.
+        """
         maps = self.scores.normalise(question.features.maps)
         every = torch.arange(len(self.attribute_names), device=question.clips.device)[None]
+        count = question.negative.shape[1]
+        some = max(1, VOLUME_BYTES // volume_bytes(self.scores, len(self.attribute_names)) - 1)
         for b in range(len(question.clips)):
-            yield slice(b, b + 1), self.scores.class_volumes([h[b : b + 1] for h in maps], every)
+            for start in range(0, count, some):
+                own = slice(start, start + some)
+                chosen = torch.cat([question.positive[b : b + 1], question.negative[b, own]])[None]
+                yield (b, own), self.scores.class_volumes([h[b : b + 1] for h in maps], every, chosen)
 
     def _suited(self, places: Places, question: Question) -> torch.Tensor:
         """Which of the listed attributes can answer each negative: (B, N, s) bool."""

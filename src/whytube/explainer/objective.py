@@ -38,13 +38,22 @@ if TYPE_CHECKING:
 
 
 def loss_terms(
-    objective: Objective, scores: Scores, maps: Maps, positive: torch.Tensor, present: torch.Tensor
+    objective: Objective,
+    scores: Scores,
+    maps: Maps,
+    positive: torch.Tensor,
+    present: torch.Tensor,
+    *,
+    negative: torch.Tensor | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Return the weighted terms for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum."""
+    """Return the weighted terms for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum.
+
+    negative: see `class_term`.
+    """
     maps = scores.normalise(maps)
     terms = {}
     if objective.class_term:
-        term = class_term(scores, maps, positive, present, two_sided=objective.two_sided)
+        term = class_term(scores, maps, positive, present, negative=negative, two_sided=objective.two_sided)
         terms["class"] = objective.class_term * term
     if objective.attribute_term:
         terms["attribute"] = objective.attribute_term * attribute_term(scores, maps, present)
@@ -52,13 +61,37 @@ def loss_terms(
 
 
 def class_term(
-    scores: Scores, maps: Maps, positive: torch.Tensor, present: torch.Tensor, *, two_sided: bool = False
+    scores: Scores,
+    maps: Maps,
+    positive: torch.Tensor,
+    present: torch.Tensor,
+    *,
+    negative: torch.Tensor | None = None,
+    two_sided: bool = False,
 ) -> torch.Tensor:
-    """Eq. (7), averaged over the batch: sum over negatives, mean over S(x), of -log sigmoid(tube score)."""
+    """Eq. (7), averaged over the batch: sum over negatives, mean over S(x), of -log sigmoid(tube score).
+
+    negative: (B, N) classes, drawn alike from all but c_pos: their sum, times (C - 1) / N, then stands for the sum over
+    all, whose mean over draws it has. None for all.
+    """
     attribute_ids, counts = listed(present), present.sum(1)  # (B, s), (B,)
-    value = difference_values(scores, maps, positive, attribute_ids, two_sided=two_sided)  # (B, N, s)
+    value = difference_values(scores, maps, positive, attribute_ids, negative, two_sided=two_sided)  # (B, N, s)
     share = (attribute_ids >= 0) / counts[:, None].clamp_min(1)
-    return (softplus(-value).sum(1) * share).sum(1).mean()
+    all_of_them = len(scores.class_weights[0]) - 1
+    return (softplus(-value).sum(1) * share).sum(1).mean() * (all_of_them / value.shape[1])
+
+
+def drawn_negatives(
+    positive: torch.Tensor, classes: int, count: int | None, generator: torch.Generator
+) -> torch.Tensor | None:
+    """Draw `count` different classes but c_pos for every clip, all alike: (B,) -> (B, count); None for all there are.
+
+    generator: of the host, so that every device draws the same.
+    """
+    if count is None or count >= classes - 1:
+        return None
+    order = torch.rand(len(positive), classes - 1, generator=generator).argsort(1)[:, :count].to(positive.device)
+    return order + (order >= positive[:, None])
 
 
 def attribute_term(scores: Scores, maps: Maps, present: torch.Tensor) -> torch.Tensor:

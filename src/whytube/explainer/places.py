@@ -167,7 +167,6 @@ def find_places(
     scores: Scores, maps: Sequence[torch.Tensor], attribute_ids: torch.Tensor, curve: FitCurve | None = None
 ) -> Places:
     """Say where attributes (B, s) are by a classifier's maps (B, d, T, H, W) of B clips."""
-    clip = torch.arange(len(attribute_ids), device=attribute_ids.device)[:, None]
-    volumes = scores(maps)[clip, attribute_ids.clamp_min(0)]  # (B, s, K, t, H, W)
+    volumes = scores(maps, attribute_ids)  # (B, s, K, t, H, W)
     chances = volumes.transpose(2, 3).flatten(3).softmax(-1)
     return Places(scores.forms, attribute_ids, chances, place_boxes(scores.forms).to(chances), curve)

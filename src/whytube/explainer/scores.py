@@ -198,14 +198,15 @@ class Scores(nn.Module):
             for i, h in enumerate(maps[-len(self.channels) :])
         )
 
-    def forward(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
+    def forward(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor | None = None) -> torch.Tensor:
         """Attribute scores of the classifier's own maps: see `attribute_volumes`, which takes standardised ones."""
-        return self.attribute_volumes(self.normalise(maps))
+        return self.attribute_volumes(self.normalise(maps), attributes)
 
-    def tap_weights(self, kind: str, scale: int) -> torch.Tensor:
-        """Weights of a scale, a row per tap: (classes or attributes, 9, d)."""
-        weights = self.class_weights if kind == "class" else self.attribute_weights
-        laid: torch.Tensor = weights[scale].flatten(2).transpose(1, 2).contiguous()
+    def tap_weights(self, kind: str, scale: int, chosen: torch.Tensor | None = None) -> torch.Tensor:
+        """Weights of a scale, a row per tap: (classes or attributes, 9, d), or of those `chosen` (...): (..., 9, d)."""
+        weights = (self.class_weights if kind == "class" else self.attribute_weights)[scale]
+        own = weights if chosen is None else weights[chosen]
+        laid: torch.Tensor = own.flatten(-2).transpose(-1, -2).contiguous()
         return laid
 
     def class_factors(self, attributes: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -220,27 +221,46 @@ class Scores(nn.Module):
             gains.append(w_s.index_select(0, chosen).view(*attributes.shape, *w_s.shape[1:]))
         return classes, gains
 
-    def class_kernels(self, attributes: torch.Tensor) -> list[torch.Tensor]:
-        """Weights w_c * (1 + w_s): attributes (B, s) -> per scale (B, C, s, 9, d)."""
-        factors = zip(*self.class_factors(attributes), strict=True)
-        return [w_c[None, :, None] * gain[:, None] for w_c, gain in factors]
+    def class_kernels(self, attributes: torch.Tensor, classes: torch.Tensor | None = None) -> list[torch.Tensor]:
+        """Weights w_c * (1 + w_s): attributes (B, s) -> per scale (B, C, s, 9, d), or of `classes` (B, c) alone."""
+        scales, attributes = range(len(self.channels)), attributes.clamp_min(0)
+        w_c = (self.tap_weights("class", scale, classes) for scale in scales)  # (C, 9, d) or (B, c, 9, d)
+        gains = (1 + self.tap_weights("attribute", scale, attributes) for scale in scales)  # (B, s, 9, d)
+        return [w[..., None, :, :] * gain[:, None] for w, gain in zip(w_c, gains, strict=True)]
 
-    def attribute_kernels(self) -> list[torch.Tensor]:
-        """Weights w_s, for any clip: per scale (1, S, 9, d)."""
-        return [self.tap_weights("attribute", scale)[None] for scale in range(len(self.channels))]
+    def attribute_kernels(self, attributes: torch.Tensor | None = None) -> list[torch.Tensor]:
+        """Weights w_s, for any clip: per scale (1, S, 9, d); of `attributes` (B, s) alone: (B, s, 9, d)."""
+        chosen = None if attributes is None else attributes.clamp_min(0)
+        rows = (self.tap_weights("attribute", scale, chosen) for scale in range(len(self.channels)))
+        return [w_s[None] if attributes is None else w_s for w_s in rows]
 
-    def class_offsets(self, attributes: torch.Tensor) -> torch.Tensor | None:
-        """Bias b_cs of class scores: attributes (B, s) -> (B, C, s); None without one."""
-        return None if self.class_bias is None else self.class_bias.T[attributes.clamp_min(0)].transpose(1, 2)
+    def class_offsets(self, attributes: torch.Tensor, classes: torch.Tensor | None = None) -> torch.Tensor | None:
+        """Bias b_cs of class scores: attributes (B, s) -> (B, C, s), or of `classes` (B, c); None without one."""
+        if self.class_bias is None:
+            return None
+        attributes = attributes.clamp_min(0)
+        if classes is None:
+            return self.class_bias.T[attributes].transpose(1, 2)
+        return self.class_bias[classes[:, :, None], attributes[:, None]]
 
-    def class_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor) -> torch.Tensor:
-        """Class scores w_c * (1 + w_s) . h, and the bias: maps and attributes (B, s) -> (B, C, s, K, T, H, W)."""
-        volumes, offsets = self.volumes(maps, self.class_kernels(attributes)), self.class_offsets(attributes)
+    def class_volumes(
+        self, maps: Sequence[torch.Tensor], attributes: torch.Tensor, classes: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Class scores w_c * (1 + w_s) . h, and the bias: maps and attributes (B, s) -> (B, C, s, K, T, H, W).
+
+        classes: (B, c) makes volumes of these alone, (B, c, s, K, T, H, W).
+        """
+        volumes = self.volumes(maps, self.class_kernels(attributes, classes))
+        offsets = self.class_offsets(attributes, classes)
         return volumes if offsets is None else volumes + offsets[..., None, None, None, None]
 
-    def attribute_volumes(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W)."""
-        return self.volumes(maps, self.attribute_kernels()) + self.attribute_bias.view(-1, 1, 1, 1, 1)
+    def attribute_volumes(self, maps: Sequence[torch.Tensor], attributes: torch.Tensor | None = None) -> torch.Tensor:
+        """Attribute scores w_s . h + b_s, how much a cell looks like attribute s: maps -> (B, S, K, T, H, W).
+
+        attributes: (B, s) makes volumes of these alone, (B, s, K, T, H, W); -1, for none, stands for the first one.
+        """
+        bias = self.attribute_bias[None] if attributes is None else self.attribute_bias[attributes.clamp_min(0)]
+        return self.volumes(maps, self.attribute_kernels(attributes)) + bias[..., None, None, None, None]
 
     def step_volumes(self, rows: Sequence[torch.Tensor], attribute_ids: torch.Tensor) -> torch.Tensor:
         """Attribute scores w_s . h of single steps, without b_s: (R, d, h, w) per scale -> (R, s, K, H, W).

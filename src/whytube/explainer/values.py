@@ -35,14 +35,23 @@ VOLUME_BYTES = 192 << 20
 
 
 def difference_values(
-    scores: Scores, maps: Maps, positive: torch.Tensor, attribute_ids: torch.Tensor, *, two_sided: bool = False
+    scores: Scores,
+    maps: Maps,
+    positive: torch.Tensor,
+    attribute_ids: torch.Tensor,
+    negative: torch.Tensor | None = None,
+    *,
+    two_sided: bool = False,
 ) -> torch.Tensor:
-    """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, C - 1, s).
+    """Return min over tubes of dm (plus the max when two-sided), differentiable in w: (B, N, s).
 
-    attribute_ids: (B, s), -1 where a clip has fewer.
+    attribute_ids: (B, s), -1 where a clip has fewer. negative: (B, N), of which volumes are made, and of no other
+    class but A; by default all C - 1 classes but A, in ascending order.
     """
     searches = (min_subpath_difference, max_subpath_difference) if two_sided else (min_subpath_difference,)
-    offsets = scores.class_offsets(attribute_ids)  # (B, C, s) or None
+    chosen = None if negative is None else torch.cat([positive[:, None], negative], 1)
+    positive = positive if chosen is None else torch.zeros_like(positive)  # its place among the chosen
+    offsets = scores.class_offsets(attribute_ids, chosen)  # (B, C or 1 + N, s) or None
 
     def find(part: slice, volumes: torch.Tensor) -> list[Subpath]:
         if offsets is not None:
@@ -50,8 +59,9 @@ def difference_values(
         return [search(volumes, positive[part]) for search in searches]
 
     classes, gains = scores.class_factors(attribute_ids)
-    rows = _difference_rows(positive, len(classes[0]), attribute_ids.shape[1])
-    value, length = _tube_values(scores, maps, find, rows, classes, gains)
+    count = len(classes[0]) if chosen is None else chosen.shape[1]
+    rows = _difference_rows(positive, count, attribute_ids.shape[1])
+    value, length = _tube_values(scores, maps, find, rows, classes, gains, chosen)
     if offsets is None:
         return value
     added = offsets.flatten()[rows[0]] - offsets.flatten()[rows[1]]
@@ -80,10 +90,14 @@ def attribute_values(scores: Scores, maps: Maps) -> torch.Tensor:
     return value + (bias - bias.detach()) * length  # the value has the bias: this adds its gradient
 
 
+def volume_bytes(scores: Scores, count: int) -> int:
+    """Bytes of so many score volumes."""
+    return scores.attribute_bias.element_size() * count * math.prod(scores.forms.grid) * scores.forms.count
+
+
 def _chunks(scores: Scores, batch: int, count: int) -> list[slice]:
     """Parts of the batch, as equal as can be, whose volumes, `count` a clip, are not too large."""
-    size = scores.attribute_bias.element_size() * count * math.prod(scores.forms.grid) * scores.forms.count
-    parts = max(1, math.ceil(batch / max(1, VOLUME_BYTES // size)))
+    parts = max(1, math.ceil(batch / max(1, VOLUME_BYTES // volume_bytes(scores, count))))
     ends = [batch * i // parts for i in range(parts + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends)]
 
@@ -95,29 +109,38 @@ def _tube_values(
     rows: torch.Tensor,
     weights: Sequence[torch.Tensor],
     gains: Sequence[torch.Tensor] = (),
+    chosen: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Values (B, ...) of the tubes that `find` finds in volumes, summed over its searches, and their lengths.
 
     rows: (1 or 2, B, ...) the volumes that a value adds and, if two, subtracts, counted through the batch.
     weights: per scale (n, 9, d). gains: none, or per scale (B, s, 9, d), which weights are multiplied by for n x s
         volumes a clip. Values are differentiable in these two, not in the maps.
+    chosen: (B, c), which c of the n weights each clip has volumes of, where there are gains; all by default.
     """
     found: tuple[torch.Tensor, torch.Tensor]
-    found = _TubeValues.apply(scores, maps, find, rows, *weights, *gains)  # type: ignore[no-untyped-call]
+    found = _TubeValues.apply(scores, maps, find, rows, chosen, *weights, *gains)  # type: ignore[no-untyped-call]
     return found
 
 
 class _TubeValues(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, scores: Scores, maps: Maps, find: Find, rows: torch.Tensor, *factors: torch.Tensor
+        ctx: Any,
+        scores: Scores,
+        maps: Maps,
+        find: Find,
+        rows: torch.Tensor,
+        chosen: torch.Tensor | None,
+        *factors: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         weights, gains = factors[: len(maps)], factors[len(maps) :]
-        ctx.count = len(weights[0]) * (gains[0].shape[1] if gains else 1)
+        own = len(weights[0]) if chosen is None else chosen.shape[1]
+        ctx.count, ctx.chosen = own * (gains[0].shape[1] if gains else 1), chosen
         ctx.scores, ctx.parts = scores, _chunks(scores, len(maps[0]), ctx.count)
         with looking_later() as ctx.unseen:
             found = [
-                find(part, scores.volumes([h[part] for h in maps], _kernels(weights, gains, part)))
+                find(part, scores.volumes([h[part] for h in maps], _kernels(weights, gains, part, chosen)))
                 for part in ctx.parts
             ]
         paths = [[torch.cat(parts) for parts in zip(*search, strict=True)] for search in zip(*found, strict=True)]
@@ -141,23 +164,33 @@ class _TubeValues(torch.autograd.Function):
         clip = rows[0].flatten() // ctx.count
         for_weights, for_gains = [], []
         for scale, bags in enumerate(path_bags(ctx.scores, maps, cells.flatten(1, -3), clip, grad.flatten())):
-            w, parts = weights[scale], []
-            total = torch.zeros_like(w)
-            for part, chosen in zip(ctx.parts, own, strict=True):
+            parts: list[torch.Tensor] = []
+            total = torch.zeros_like(weights[scale])
+            for part, places in zip(ctx.parts, own, strict=True):
                 items, size = slice(part.start * each, part.stop * each), part.stop - part.start
-                gradient = pooled(bags, items, chosen, size * ctx.count).view(size, len(w), -1, *w.shape[1:])
+                w = _chosen(weights[scale], ctx.chosen, part)  # (b or 1, n, 9, d)
+                gradient = pooled(bags, items, places, size * ctx.count).view(size, w.shape[1], -1, *w.shape[2:])
                 if gains:
-                    parts.append((gradient * w[:, None]).sum(1))
+                    parts.append((gradient * w[:, :, None]).sum(1))
                     gradient *= gains[scale][part][:, None]
-                total += gradient.sum((0, 2))
+                if ctx.chosen is None:
+                    total += gradient.sum((0, 2))
+                else:
+                    total.index_add_(0, ctx.chosen[part].flatten(), gradient.sum(2).flatten(0, 1))
             for_weights.append(total)
             for_gains += [torch.cat(parts)] if gains else []
         ctx.unseen.look()
-        return None, None, None, None, *for_weights, *for_gains
+        return None, None, None, None, None, *for_weights, *for_gains
 
 
-def _kernels(weights: Maps, gains: Maps, part: slice) -> Iterable[torch.Tensor]:
+def _chosen(weights: torch.Tensor, chosen: torch.Tensor | None, part: slice) -> torch.Tensor:
+    """Weights (n, 9, d) of a chunk's clips: (1, n, 9, d), or of those chosen for each clip (b, c, 9, d)."""
+    return weights[None] if chosen is None else weights[chosen[part]]
+
+
+def _kernels(weights: Maps, gains: Maps, part: slice, chosen: torch.Tensor | None) -> Iterable[torch.Tensor]:
     """Kernels (b or 1, ..., 9, d) of a chunk, made one scale after the other."""
+    own = (_chosen(w, chosen, part) for w in weights)
     if not gains:
-        return (w[None] for w in weights)
-    return (w[None, :, None] * gain[part][:, None] for w, gain in zip(weights, gains, strict=True))
+        return own
+    return (w[:, :, None] * gain[part][:, None] for w, gain in zip(own, gains, strict=True))

@@ -9,11 +9,12 @@ import torch
 
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer, find_objective
-from whytube.explainer.objective import loss_terms
+from whytube.explainer.objective import drawn_negatives, loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
 from whytube.training.calibration import calibrate
-from whytube.training.loop import Loop, claimed
+from whytube.training.features import SeenBatch, SeenClips, bytes_of_features, place_of_features
+from whytube.training.loop import Loop, batch_indices, claimed
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
 from whytube.training.recipe import EXPLAINER_RECIPES, Recipe, find_recipe
 from whytube.training.response import FILE as RESPONSE_FILE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from whytube.classifiers.base import VideoClassifier
+    from whytube.classifiers.base import Features, VideoClassifier
     from whytube.data.source import ClipBatch, Source
     from whytube.explainer.fit import FitCurve
     from whytube.explainer.scores import Scores
@@ -118,14 +119,29 @@ class _ExplainerLoop(Loop):
         self.same |= {"class bias": True} if bias else {}  # `paper` had none before
         self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
 
+    def looked_at(self, clips: Source) -> Source:
+        """Keep the features of clips that are shown more than once, where there is memory for them."""
+        count, each, scales = clips.count("train"), self.recipe.batch_size, len(self.scores.channels)
+        shapes = [(d, *grid) for d, grid in zip(self.scores.channels, self.scores.forms.grids, strict=True)]
+        size = bytes_of_features(shapes, len(self.classifier.classes), count or 0)
+        place = place_of_features(size, self.device, clips=count, shown=self.recipe.clips)
+        if count is None or place is None:
+            return clips
+        order = batch_indices(0, count, count=count, seed=self.recipe.seed)  # in which they are first shown
+        groups = [order[at : at + each] for at in range(0, count, each)]
+        return SeenClips(self.classifier, clips, groups, scales=scales, place=place)
+
+    @torch.no_grad()
+    def _features(self, batch: ClipBatch) -> Features:
+        return batch.features if isinstance(batch, SeenBatch) else self.classifier.features(batch.clips)
+
     def begin(self) -> None:
         """Measure every channel of the maps on a few batches, where the objective wants them standardised."""
         if not self.objective.standardise:
             return
         sums: list[list[torch.Tensor]] = []
         for step in range(_STATISTICS_BATCHES):
-            with torch.no_grad():
-                maps = self.classifier.features(self.batch(step).clips).maps
+            _, maps = self._features(self.batch(step))
             sums.append([torch.stack([h.mean((0, 2, 3, 4)), h.square().mean((0, 2, 3, 4))]) for h in maps])
         moments = [torch.stack(scale).mean(0) for scale in zip(*sums, strict=True)]
         self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
@@ -147,12 +163,12 @@ class _ExplainerLoop(Loop):
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""
-        with torch.no_grad():
-            logits, maps = self.classifier.features(batch.clips)
+        logits, maps = self._features(batch)
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
         positive = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)[:, 0].to(self.device)
+        negative = drawn_negatives(positive, logits.shape[1], self.recipe.negatives, generator)
         try:
-            terms = loss_terms(self.objective, self.scores, maps, positive, batch.attributes)
+            terms = loss_terms(self.objective, self.scores, maps, positive, batch.attributes, negative=negative)
         except ArgumentError as error:  # the layer refuses scores that are not finite
             raise ModelError(f"training diverged at step {self.step}: {error}. Lower the learning rate") from error
         return torch.stack(list(terms.values())).sum(), (logits.argmax(1) == batch.labels).float().mean()

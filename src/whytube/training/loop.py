@@ -77,6 +77,7 @@ class Loop(ABC):
             raise fail("source", "one with clips to train on", "none in its split 'train'")
         self.classifier, self.source, self.recipe, self.device = classifier.to(device), source, recipe, device
         self.shown: Source = source
+        self.batches: Source = source
         self.step, self.history = 0, History()
         self.same = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(recipe).items()}
         self.same |= {"architecture": classifier.architecture, "classes": list(classifier.classes)}
@@ -87,6 +88,10 @@ class Loop(ABC):
     @abstractmethod
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the loss of this step's clips, and the share that the classifier gets right; two scalars."""
+
+    def looked_at(self, clips: Source) -> Source:
+        """Return what batches are taken from, given the clips to show."""
+        return clips
 
     def begin(self) -> None:  # noqa: B027 (most trainings have nothing to prepare)
         """Prepare the module before the first step of a new run."""
@@ -118,6 +123,7 @@ class Loop(ABC):
             available = self.source.count("train")
             count = self.recipe.distinct if available is None else min(self.recipe.distinct, available)
             self.shown = Kept(self.source, "train", count, device=self.device)
+        self.batches = self.looked_at(self.shown)
         if self.step == 0:
             self.begin()
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -142,7 +148,7 @@ class Loop(ABC):
         """Return the clips of a step."""
         count, recipe = self.shown.count("train"), self.recipe
         indices = batch_indices(step, recipe.batch_size, count=count, seed=recipe.seed)
-        return self.shown.batch("train", indices, self.device)
+        return self.batches.batch("train", indices, self.device)
 
     def _advance(self, steps: int) -> Record:
         """Take some steps and add a Record of them to the history."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import os
 import weakref
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from whytube.explainer.explainer import find_objective
+from whytube.training.features import bytes_of_features, place_of_features
+from whytube.training.memory import free_bytes, used_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 GB = 1e9
 MARGIN = 1.3
 """For what libraries take beside the tensors of a step: without it, peaks were 1.1 to 1.4 times the estimate."""
-CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Plan:
         memory: bytes at the peak, estimated; None where the network cannot be followed without running it.
         available: bytes that are free on the device; None where the system does not say.
         masked_runs: runs of the classifier on masked clips that follow.
+        features: bytes of features that are kept, see features.py; part of `memory`, if they are on the same device.
     """
 
     steps: int
@@ -48,11 +48,13 @@ class Plan:
     available: int | None
     device: str
     masked_runs: int = 0
+    features: int = 0
 
     def __str__(self) -> str:
         some = "" if self.different is None else f" of {self.different} different ones"
         text = f"{self.steps} steps of {self.batch_size} clips: {self.clips} shown{some}"
         text += f", then {self.masked_runs} masked" if self.masked_runs else ""
+        text += f", features kept ({self.features / GB:.1f} GB)" if self.features else ""
         if self.memory is None:
             return f"{text}; how much memory cannot be told for this network"
         free = "" if self.available is None else f", {self.available / GB:.1f} GB are free"
@@ -93,7 +95,7 @@ def plan_classifier(model: VideoClassifier, source: Source, recipe: Recipe, devi
 def plan_explainer(
     classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, *, objective: str = "ours"
 ) -> Plan:
-    """Say what `fit_explainer` will take: mostly the classifier's forward pass."""
+    """Say what `fit_explainer` will take: mostly the classifier's forward pass, and the features that are kept."""
 
     def step(net: VideoClassifier, clips: torch.Tensor) -> None:
         net.eval()
@@ -102,7 +104,13 @@ def plan_explainer(
 
     searches = find_objective(objective).verify and classifier.response_cut is not None
     runs = recipe.masked_runs if searches else 0
-    return replace(_plan(classifier, source, recipe, device, step), masked_runs=runs)
+    made = _plan(classifier, source, recipe, device, step)
+    size, place = 0, None
+    if made.memory is not None and made.different is not None:
+        size = bytes_of_features(classifier.map_shapes(), len(classifier.classes), made.different)
+        place = place_of_features(size, device, clips=made.different, shown=recipe.clips)
+    memory = made.memory + size if made.memory is not None and place == device else made.memory
+    return replace(made, masked_runs=runs, memory=memory, features=0 if place is None else size)
 
 
 def _plan(
@@ -127,11 +135,11 @@ def _plan(
     peak = peak_of_step(model, recipe.batch_size, step)
     memory = None if peak is None else int(MARGIN * share * peak) + states + kept
     if memory is not None and device.type == "cpu":
-        memory += _used()
+        memory += used_bytes()
     shown = different if different is None else min(different, recipe.clips)
-    free = _free(device)
+    free = free_bytes(device)
     if free is not None and device.type == "cpu":
-        free += _used()  # what this process holds already is counted on both sides
+        free += used_bytes()  # what this process holds already is counted on both sides
     return Plan(recipe.steps, recipe.batch_size, recipe.steps * recipe.batch_size, shown, memory, free, device.type)
 
 
@@ -149,14 +157,14 @@ def peak_of_step(model: VideoClassifier, batch_size: int, step: Callable[[Any, t
         shapes = copy.deepcopy(model).to("meta")
         weights = sum(tensor.nbytes for tensor in (*shapes.parameters(), *shapes.buffers()))
         clips = torch.empty(batch_size, 3, model.frames, *model.size, device="meta")
-        with _Live() as live:
+        with Live() as live:
             step(shapes, clips)
     except Exception:  # a network of the user's own may do anything with its values
         return None
     return int(weights + clips.nbytes + live.most)
 
 
-class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of storages that were made inside and still live."""
 
     def __init__(self) -> None:
@@ -170,7 +178,10 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
         out = func(*args, **(kwargs or {}))
         inputs = {leaf.untyped_storage() for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
         for leaf in tree_leaves(out):
-            if isinstance(leaf, torch.Tensor) and (storage := leaf.untyped_storage()) not in self.known | inputs:
+            if not isinstance(leaf, torch.Tensor):
+                continue
+            storage = leaf.untyped_storage()
+            if storage not in self.known and storage not in inputs:
                 self.known.add(storage)
                 self._change(storage.nbytes())
                 weakref.finalize(storage, self._change, -storage.nbytes())
@@ -179,38 +190,3 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _change(self, size: int) -> None:
         self.now += size
         self.most = max(self.most, self.now)
-
-
-def _used() -> int:
-    """Bytes that this process holds; 0 where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _free(device: torch.device) -> int | None:
-    """Bytes that are free on the device: of the machine, or of the container where that has less."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    if device.type != "cpu":
-        return None
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        machine = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return _of_system()
-    try:
-        limit = int((CGROUP / "memory.max").read_text())
-        return min(machine, limit - int((CGROUP / "memory.current").read_text()))
-    except (OSError, ValueError):  # no limit is "max"
-        return machine
-
-
-def _of_system() -> int | None:
-    """All bytes of memory, where /proc says nothing."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None

@@ -38,6 +38,8 @@ class Recipe:
     boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
     (5 where there is no end of clips). place_steps, place_lr: length and rate of that. place_copies: mirrored and
     cropped copies of each such clip that places are learnt from, too. lasting: see FitCurve.
+    negatives: classes but c_pos that are drawn for each clip and step where an explainer's objective compares classes,
+    see docs/training.md#many-classes; None for all, as in the paper.
     masked_runs: how often an explainer may run the classifier on masked clips, to learn what masking does.
     """
 
@@ -66,6 +68,7 @@ class Recipe:
     place_lr: float = 0.03
     place_copies: int = 0
     lasting: float = 0.0
+    negatives: int | None = None
     masked_runs: int = 0
     seed: int = 0
 
@@ -77,6 +80,8 @@ class Recipe:
             check_int(self.distinct, "distinct", 1)
         if self.boxes is not None:
             check_int(self.boxes, "boxes", 0)
+        if self.negatives is not None:
+            check_int(self.negatives, "negatives", 1)
         check_int(self.place_steps, "place_steps", 1)
         check_int(self.place_copies, "place_copies", 0)
         check_int(self.masked_runs, "masked_runs", 0)
