@@ -13,7 +13,7 @@ from whytube.cli import app
 from whytube.cli.train import _save_and_judge
 from whytube.data.export import export_world
 from whytube.errors import WhytubeError
-from whytube.models import load_classifier, load_model, read_card, save_classifier
+from whytube.models import load_classifier, load_explainer, load_model, read_card, save_classifier
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 
 TINY = 1e-9
@@ -72,3 +72,27 @@ def test_a_model_without_words_cannot_be_taught(tmp_path):
     with pytest.raises(WhytubeError, match="has no words to teach"):
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert not (tmp_path / "taught").exists()
+
+
+def test_another_explainer_takes_what_masking_does_from_the_first(tmp_path):
+    small = ["--set", "batch_size=4", "--set", "place_steps=2", "--boxes", "1", "--clips", "4"]
+    words = ["train", "explainer", "--classifier", "demo", "--out", str(tmp_path), *small]
+    ran = CliRunner().invoke(app, [*words, "--response", "demo", "--json"])
+    assert ran.exit_code == 0, ran.output
+    shipped = load_model("demo", device="cpu")
+    made = load_explainer(tmp_path / "explainer.safetensors", shipped.classifier)
+    assert made.response.cost == shipped.response.cost
+    assert all(
+        torch.equal(a, b) for a, b in zip(made.response.parameters(), shipped.response.parameters(), strict=True)
+    )
+    assert json.loads(ran.stdout)["provenance"]["response"] == "demo"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("jhmdb-i3d", "another one"), ("i3d-kinetics-400", "another one"), ("nothing", "nothing")]
+)
+def test_masking_does_other_things_to_other_classifiers(tmp_path, name, message):
+    words = ["train", "explainer", "--classifier", "demo", "--out", str(tmp_path / "new"), "--response", name]
+    with pytest.raises(WhytubeError, match=message):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert not (tmp_path / "new").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
+    from whytube.search.response import Response
     from whytube.training.recipe import Recipe
 
 train = typer.Typer(help="Fit a classifier, then its explainer, and teach that more words.", no_args_is_help=True)
@@ -150,6 +151,12 @@ def train_explainer(
             "map, as in its section 3.2."
         ),
     ] = "multiple",
+    response: Annotated[
+        str | None,
+        typer.Option(
+            help="An explainer of the same classifier that has learnt what masking does: no masked runs are made."
+        ),
+    ] = None,
     permuted_table: Annotated[
         bool, typer.Option("--permuted-table", help="A control: classes exchange their attributes first.")
     ] = False,
@@ -190,13 +197,15 @@ def train_explainer(
         raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
     model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
     source = open_source(data, size=model.size, frames=model.frames, seed=seed)
+    learnt = _response_of(response, model, where) if response else None
+    how = replace(how, masked_runs=0) if response else how
     origin = provenance(where, seed=seed) | {
         "data": Path(data).name,
         "recipe": recipe,
         "objective": objective,
         "shapes": shapes,
     }
-    origin["config"] = last_part(config)
+    origin["config"], origin["response"] = last_part(config), last_part(response)
     if permuted_table:
         source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
     plan = plan_explainer(model, source, how, where, objective=objective)
@@ -208,6 +217,7 @@ def train_explainer(
             how,
             objective=objective,
             shapes=shapes,
+            response=learnt,
             device=where,
             out_dir=out,
             resume=resume,
@@ -219,6 +229,19 @@ def train_explainer(
     write_json(result, report)
     said = f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}"
     print_result(said, result, as_json=as_json)
+
+
+def _response_of(name: str, classifier: VideoClassifier, device: torch.device) -> Response:
+    """Take what masking does from another explainer of the same classifier."""
+    from whytube.explainer.explainer import Explainer
+    from whytube.models import fingerprint, load_model
+
+    other = load_model(name, device=device)
+    if fingerprint(other.classifier) != fingerprint(classifier):
+        raise ArgumentError(f"`response` must be a model with the same classifier: that of {name} is another one")
+    if not isinstance(other, Explainer) or other.response is None:
+        raise ArgumentError(f"`response` must be a model that has learnt what masking does: {name} has not")
+    return other.response
 
 
 @train.command("words")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from whytube.data.source import ClipBatch, Source
     from whytube.explainer.fit import FitCurve
     from whytube.explainer.scores import Scores
+    from whytube.search.response import Response
     from whytube.training.history import History, Record
 
 # Names of their own: the classifier's run may stand in the same folder.
@@ -46,6 +47,7 @@ def fit_explainer(
     *,
     objective: str = "ours",
     shapes: str = "multiple",
+    response: Response | None = None,
     device: torch.device | str = "cpu",
     out_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -64,6 +66,7 @@ def fit_explainer(
     recipe: a Recipe, or the name of one in EXPLAINER_RECIPES. Clips are shown unchanged, so its settings of random
         changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
     objective: one of OBJECTIVES. shapes: "multiple", or "single" for the one form of the paper's section 3.2.
+    response: what masking does to this classifier, learnt by an earlier run; then no masked runs are made for it.
     out_dir: receives FILE (to resume from) during training, `explainer.safetensors` and HISTORY at the end.
     resume, progress, on_step, report_every, save_every: as for `fit_classifier`.
     """
@@ -74,8 +77,7 @@ def fit_explainer(
         if folder is not None and not resume:
             (folder / RESPONSE_FILE).unlink(missing_ok=True)  # of an earlier run
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
-        response = None
-        if loop.objective.verify:
+        if loop.objective.verify and response is None:
             where = torch.device(device)
             given = (classifier, loop.shown, recipe)
             response = fit_response(*given, device=where, folder=folder, resume=resume, on_step=on_step)
