@@ -56,7 +56,7 @@ def main() -> None:
     source = open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0)
     device, started = torch.device(options.device), time.perf_counter()
     origin = provenance(device, seed=0) | {"data": Path(options.data).name, "model": options.model}
-    judged = _test_clips(explainer, source, options.test, device)
+    judged = boxed_clips(explainer, source, "test", options.test, device)
     drawn = drawn_steps(classifier, source, explainer.scores, drawn_clips(source, options.boxes), device)
     total = len(drawn.clip.unique())
     print(
@@ -65,8 +65,8 @@ def main() -> None:
     rows = []
     for count in [n for n in options.counts if n <= total]:
         seeds = range(options.seeds if 0 < count < total else 1)
-        figures = [_figures(_trained(explainer.scores, drawn, count, seed), judged) for seed in seeds]
-        rows.append(_row(count, figures))
+        figures = [placed(_trained(explainer.scores, drawn, count, seed), judged) for seed in seeds]
+        rows.append(summed_up(count, figures))
         print(json.dumps(rows[-1]), f"{time.perf_counter() - started:.0f} s", flush=True)
     how = {"steps": HOW.place_steps, "lr": HOW.place_lr}
     curve = calibrate(explainer.scores, drawn, **how)
@@ -93,13 +93,13 @@ def _options() -> argparse.Namespace:
 
 
 @torch.no_grad()
-def _test_clips(explainer: Explainer, source: Source, count: int, device: torch.device) -> dict[str, Any]:
-    """Return maps, labels and boxes of the test clips that have boxes of attributes."""
-    indices = boxed_indices(source, "test")
+def boxed_clips(explainer: Explainer, source: Source, split: str, count: int, device: torch.device) -> dict[str, Any]:
+    """Return maps, labels and boxes of the clips that have boxes of attributes; count: of endless ones."""
+    indices = boxed_indices(source, split)
     chosen = list(range(count) if indices is None else indices)
     parts: dict[str, list[Any]] = {"maps": [], "labels": [], "tracks": []}
     for start in range(0, len(chosen), 8):
-        batch = source.batch("test", chosen[start : start + 8], device)
+        batch = source.batch(split, chosen[start : start + 8], device)
         parts["maps"].append(explainer.classifier.features(batch.clips).maps)
         parts["labels"].append(batch.labels)
         parts["tracks"] += boxes_of(batch)
@@ -128,7 +128,7 @@ def _trained(start: Scores, drawn: DrawnSteps, count: int, seed: int) -> Scores:
 
 
 @torch.no_grad()
-def _figures(scores: Scores, judged: dict[str, Any]) -> dict[str, torch.Tensor]:
+def placed(scores: Scores, judged: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Figures (B, s) of the best tube of every annotated attribute; NaN where a clip has fewer."""
     ids = listed(judged["known"])  # (B, s)
     tubes = _best_tubes(scores, judged, ids)[:, :, None]  # (B, s, 1, T, 4)
@@ -151,7 +151,7 @@ def _best_tubes(scores: Scores, judged: dict[str, Any], ids: torch.Tensor) -> to
     return torch.cat(found)
 
 
-def _row(count: int, figures: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
+def summed_up(count: int, figures: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
     """Means over seeds, clips and attributes, with intervals over clips."""
     joined = {name: torch.cat([found[name] for found in figures], 1) for name in figures[0]}
     summed = means_with_intervals(joined, seed=0)
