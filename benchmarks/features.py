@@ -25,7 +25,7 @@ from whytube.training import Recipe, features, fit_explainer
 from whytube.versions import provenance
 
 if TYPE_CHECKING:
-    from whytube.classifiers.base import VideoClassifier
+    from whytube.classifiers.base import Features, VideoClassifier
     from whytube.data.source import Source
     from whytube.explainer.scores import Scores
 
@@ -57,20 +57,20 @@ def run(model: str, data: str, recipe: Recipe, device: torch.device, *, preset: 
 
 def _fit(classifier: VideoClassifier, clips: Source, recipe: Recipe, *, share: float) -> tuple[float, int, Scores]:
     """Train with features kept in this share of the memory: seconds, clips that the classifier was run on, weights."""
-    before, features.SHARE, runs = features.SHARE, share, 0
+    before, features.SHARE, runs, look = features.SHARE, share, 0, classifier.features
 
-    def count(_: object, given: tuple[torch.Tensor, ...]) -> None:
+    def count(clips: torch.Tensor) -> Features:
         nonlocal runs
-        runs += len(given[0])
+        runs += len(clips)
+        return look(clips)
 
-    inner = next(module for module in classifier.modules() if isinstance(module, torch.nn.Conv3d))
-    hook = inner.register_forward_pre_hook(count)
+    classifier.features = count  # type: ignore[method-assign]
     try:
         start = time.process_time()
         explainer, _ = fit_explainer(classifier, clips, recipe, device=classifier.device)
         return time.process_time() - start, runs, explainer.scores
     finally:
-        hook.remove()
+        del classifier.features  # the class's own is left
         features.SHARE = before
 
 

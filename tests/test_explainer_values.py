@@ -162,12 +162,14 @@ def test_scores_that_are_not_finite_are_refused_by_a_gpu(scores, maps):
 
 
 @pytest.mark.gpu
-def test_a_gpu_gives_the_gradients_of_a_cpu(scores, maps):
+@pytest.mark.parametrize("negative", [None, torch.tensor([[3, 0], [1, 3], [0, 2]])], ids=["all", "some"])
+def test_a_gpu_gives_the_gradients_of_a_cpu(scores, maps, negative):
     weights = [*scores.class_weights, *scores.attribute_weights]
-    expected = torch.autograd.grad(difference_values(scores, maps, POSITIVE, IDS, two_sided=True).sum(), weights)
+    on_cpu = difference_values(scores, maps, POSITIVE, IDS, negative, two_sided=True)
+    expected = torch.autograd.grad(on_cpu.sum(), weights)
     scores.cuda()
-    on_gpu = [h.cuda() for h in maps]
-    value = difference_values(scores, on_gpu, POSITIVE.cuda(), IDS.cuda(), two_sided=True)
+    some = None if negative is None else negative.cuda()
+    value = difference_values(scores, [h.cuda() for h in maps], POSITIVE.cuda(), IDS.cuda(), some, two_sided=True)
     weights = [*scores.class_weights, *scores.attribute_weights]
     for a, b in zip(torch.autograd.grad(value.sum(), weights), expected, strict=True):
         torch.testing.assert_close(a.cpu(), b)

@@ -115,3 +115,16 @@ def test_the_plan_says_what_is_kept(monkeypatch):
     assert plain.features == 0
     assert "features" not in str(plain)
     assert kept.memory - plain.memory == pytest.approx(size, abs=1 << 26)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("place", ["cuda", "cpu"])
+def test_a_gpu_gets_its_features_from_where_they_are_kept(place):
+    classifier = tiny_classifier().cuda()
+    seen = SeenClips(classifier, Tints(6), [range(3), range(3, 6)], scales=2, place=torch.device(place))
+    batch = seen.batch("train", [4, 1], "cuda")
+    with torch.no_grad():
+        expected = classifier.features(Tints(6).batch("train", [4, 1], "cuda").clips)
+    for found, whole in zip((batch.features.logits, *batch.features.maps), (expected[0], *expected[1]), strict=True):
+        assert found.is_cuda
+        torch.testing.assert_close(found, whole, rtol=1e-3, atol=1e-3)
