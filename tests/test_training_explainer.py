@@ -182,7 +182,7 @@ def test_the_features_are_standardised_where_the_objective_says_so():
 def test_positive_classes_are_sampled_from_what_the_classifier_says(monkeypatch):
     asked = []
 
-    def spy(objective, scores, maps, positive, present):
+    def spy(objective, scores, maps, positive, present, sides):
         asked.append(positive)
         return {"none": scores.attribute_bias.sum()}
 
@@ -208,7 +208,7 @@ def test_attributes_are_the_clips_own(monkeypatch):
     """S(x) of section 3.4 is neither the row of the sampled c_pos in the table nor that of the true class."""
     given = []
 
-    def spy(objective, scores, maps, positive, present):
+    def spy(objective, scores, maps, positive, present, sides):
         given.append((positive, present))
         return {"none": scores.attribute_bias.sum()}
 
