@@ -22,6 +22,7 @@ from whytube.cli.options import (
     Seed,
     errors,
     last_part,
+    let_speak,
     open_source,
     print_result,
     progress_bar,
@@ -280,7 +281,7 @@ def train_words(
 
 @train.callback()
 def _follow() -> None:
-    """Let one of several processes speak; what goes wrong before they have met goes wrong in all of them."""
+    """Let the first of several processes speak."""
     errors.quiet = int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0"
 
 
@@ -294,6 +295,7 @@ def _processes(device: str) -> Iterator[tuple[Ranks, torch.device]]:
             errors.quiet = not ranks.first
             yield ranks, where
     except FailedElsewhereError as error:
+        let_speak()
         raise typer.Exit(2) from error
     except KeyboardInterrupt as stop:
         stop.quiet = errors.quiet  # type: ignore[attr-defined]

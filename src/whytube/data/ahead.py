@@ -67,7 +67,7 @@ class Ahead:
         if device.type != "cuda":
             return _Read(self.source.batch(split, indices, device), None)
         if self._stream is None:
-            self._stream = torch.cuda.Stream(device)
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         with torch.cuda.device(device), torch.cuda.stream(self._stream):
             batch = self.source.batch(split, indices, device)
             there = torch.cuda.Event()  # type: ignore[no-untyped-call]

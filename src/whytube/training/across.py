@@ -29,7 +29,7 @@ def whole_batch(ranks: Ranks, share: Share) -> AbstractContextManager[object]:
 
 class _WholeBatch(TorchFunctionMode):
     def __init__(self, ranks: Ranks, share: Share) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.ranks, self.share = ranks, share
 
     def __torch_function__(
@@ -87,7 +87,7 @@ class _WholeBatch(TorchFunctionMode):
 
 def _laid_out_as(x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Copy values of another length into the memory layout of x, in which random numbers are drawn."""
-    order = sorted(range(x.ndim), key=lambda d: -x.stride(d))
+    order = sorted(range(x.ndim), key=x.stride, reverse=True)
     return values.permute(order).contiguous().permute([order.index(d) for d in range(x.ndim)])
 
 

@@ -101,10 +101,12 @@ class Ranks:
         """Put the rows of all processes together, in the order of the batch."""
         if self.size == 1:
             return part
-        rows = part.new_zeros(share.total, *part.shape[1:])
+        kind = torch.uint8 if part.dtype is torch.bool else part.dtype  # of which there are sums
+        rows = part.new_zeros(share.total, *part.shape[1:], dtype=kind)
         if share.weight:
-            rows[share.rows] = part
-        return self.sum(rows)
+            rows[share.rows] = part.to(kind)
+        distributed.all_reduce(rows)
+        return rows.to(part.dtype)
 
     def given(self, value: T) -> T:
         """Return the first process's value, in all; its tensors are on the CPU."""
@@ -135,14 +137,14 @@ def together(device: torch.device | str = "auto") -> Iterator[tuple[Ranks, torch
         yield ALONE, find_device(device)
         return
     try:
-        store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))  # type: ignore[no-untyped-call]
+        store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))  # type: ignore[attr-defined]
     except ValueError as error:  # a variable is missing
         raise ArgumentError(f"cannot find the other processes: {error}. Start them with torchrun") from error
     ranks = Ranks(rank, size)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    group = {"store": distributed.PrefixStore("group", store), "rank": rank, "world_size": size, "timeout": PATIENCE}
+    own = distributed.PrefixStore("group", store)  # type: ignore[attr-defined]
     try:
-        distributed.init_process_group(backend, **group)  # type: ignore[arg-type]
+        distributed.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=PATIENCE)
         yield ranks, _own_device(device)
     except BaseException as error:
         _tell(error, ranks, store)

@@ -152,7 +152,11 @@ class Loop(ABC):
         """Keep the clips that are shown on the device: all of them for each process, which reads a share of them."""
         available = self.source.count("train")
         count = distinct if available is None else min(distinct, available)
-        return Kept(self.source, "train", count, device=self.device)
+        given = (self.source, "train", count)
+        if self.ranks.size == 1:
+            return Kept(*given, device=self.device)
+        share = self.ranks.share(count)
+        return Kept(*given, device=self.device, own=share.rows, whole=lambda part: self.ranks.whole(part, share))
 
     def _take_steps(
         self, folder: Path | None, *, progress: Callable[[Record], None] | None, report_every: int, save_every: int
