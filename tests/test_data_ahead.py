@@ -38,7 +38,9 @@ def test_batches_are_read_before_they_are_asked_for_in_order():
             found, expected = ahead.batch("train", indices, CPU), Tints(12).batch("train", indices)
             assert torch.equal(found.clips, expected.clips)
             assert torch.equal(found.labels, expected.labels)
-        assert [indices for _, indices in source.asked] == [[0, 1], [2, 3], [4, 5]]
+        assert ahead.batch("val", [0]).clips.shape[0] == 1, "one that nobody expected"
+        assert source.asked == [("train", [0, 1]), ("train", [2, 3]), ("train", [4, 5]), ("val", [0])]
+        assert (ahead.count("train"), ahead.classes) == (12, Tints.classes)
         assert ahead.waited > 0
     assert len(source.threads) == 1
     assert threading.current_thread() not in source.threads

@@ -16,6 +16,7 @@ from whytube.models import load_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
 from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
+from whytube.training.devices import ALONE
 from whytube.training.loop import KIND
 from whytube.training.response import FILE as RESPONSE_FILE
 
@@ -250,7 +251,7 @@ def test_a_recipe_by_name_or_the_default(monkeypatch):
 
 
 def test_a_class_bias_has_a_rate_of_its_own(trained):
-    loop = _ExplainerLoop(trained, Tints(), QUICK, ("paper", "multiple"), torch.device("cpu"))
+    loop = _ExplainerLoop(trained, Tints(), QUICK, ("paper", "multiple"), torch.device("cpu"), ALONE)
     weights, bias = loop.optimizer.param_groups
     assert [one is loop.scores.class_bias for one in bias["params"]] == [True]
     assert len(weights["params"]) + 1 == len(list(loop.scores.parameters()))

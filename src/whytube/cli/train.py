@@ -92,6 +92,8 @@ def train_classifier(
     """Train a classifier.
 
     Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
+
+    On four GPUs: `torchrun --nproc-per-node 4 -m whytube train classifier ...`, see docs/training.md.
     """
     from whytube.data.source import RandomLabels, clips_to_take
     from whytube.models import save_classifier, weights_fingerprint
@@ -183,6 +185,8 @@ def train_explainer(
     """Train the explainer of a frozen classifier.
 
     Example: `whytube train explainer --out runs/mine --objective paper --recipe paper-tuned`
+
+    On four GPUs: `torchrun --nproc-per-node 4 -m whytube train explainer ...`, see docs/training.md.
     """
     from whytube.data.source import PermutedTable
     from whytube.models import load_model

@@ -34,6 +34,7 @@ class Ahead:
 
     def __init__(self, source: Source) -> None:
         self.source, self.waited = source, 0.0
+        self.classes, self.attribute_names, self.table = source.classes, source.attribute_names, source.table
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reading ahead")
         self._coming: dict[tuple[str, tuple[int, ...]], Future[_Read]] = {}
         self._stream: Any = None
@@ -44,13 +45,17 @@ class Ahead:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def expect(self, split: str, indices: Sequence[int], device: torch.device) -> None:
+    def count(self, split: str) -> int | None:
+        """Return how many clips a split has."""
+        return self.source.count(split)
+
+    def expect(self, split: str, indices: Sequence[int], device: torch.device | str) -> None:
         """Have a batch read that will be asked for, unless it is being read; who expects many holds them in memory."""
         key = split, tuple(indices)
         if key not in self._coming:
-            self._coming[key] = self._pool.submit(self._read, split, indices, device)
+            self._coming[key] = self._pool.submit(self._read, split, indices, torch.device(device))
 
-    def batch(self, split: str, indices: Sequence[int], device: torch.device) -> ClipBatch:
+    def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
         """Return a batch, waiting for it if need be."""
         self.expect(split, indices, device)
         began = time.perf_counter()

@@ -55,7 +55,10 @@ class Source(Protocol):
         """Return how many clips a split ("train", "val" or "test") has; None where there is no end of them."""
 
     def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
-        """Return the clips at these indices, on the device."""
+        """Return the clips at these indices, on the device.
+
+        Training asks in a thread of its own, for one batch after the other.
+        """
 
 
 def fingerprint(source: Source) -> str:

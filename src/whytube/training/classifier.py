@@ -136,7 +136,7 @@ class _ClassifierLoop(Loop):
             return None
         self.finish()
         size = self.recipe.batch_size
-        given = (self.classifier, self.source, "val", self.judged)
+        given = (self.classifier, self.ahead or self.source, "val", self.judged)
         return evaluate_classifier(*given, batch_size=size, ranks=self.ranks).accuracy
 
     def finish(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SCALARS = ("loss", "accuracy", "lr", "val_accuracy")
+SCALARS = ("loss", "accuracy", "lr", "val_accuracy", "waiting")
 
 
 @dataclass(frozen=True)
