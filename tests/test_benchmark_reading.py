@@ -47,3 +47,8 @@ def test_the_program_takes_videos_of_ones_own(tmp_path):
     report = json.loads(out.read_text())
     assert report["data"] == "dances"
     assert result.stdout.strip() == reading.table(report).strip()
+
+
+def test_the_documented_table_comes_from_results():
+    report = json.loads((ROOT / "results" / "reading-cpu.json").read_text())
+    assert reading.table(report) in (ROOT / "docs" / "training.md").read_text()

@@ -15,8 +15,8 @@ from whytube.explainer.scores import build_scores
 from whytube.models import load_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
-from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
 from whytube.training.devices import ALONE
+from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
 from whytube.training.loop import KIND
 from whytube.training.response import FILE as RESPONSE_FILE
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,6 +121,8 @@ class Ranks:
         """Have gradients averaged over the processes, also of modules with parameters that are `unused`."""
         if self.size == 1:
             return module
+        # Said of kernels of one cell, whose strides mean nothing.
+        warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         return torch.nn.parallel.DistributedDataParallel(module, find_unused_parameters=unused)
 
 

@@ -122,7 +122,8 @@ class _ExplainerLoop(Loop):
         count, bias = len(source.attribute_names), self.objective.class_bias
         scores = build_scores(classifier, count, shapes=shapes, class_bias=bias, seed=recipe.seed)
         self.scores = self.module = scores.to(device)
-        self.called, self.unused = _Loss(self.objective, self.scores), True
+        self.called = _Loss(self.objective, self.scores)
+        self.unused = not (self.objective.class_term and self.objective.attribute_term)
         self.optimizer = recipe.build_optimizer(_groups(self.scores))
         self.fit: FitCurve | None = None
         self.clips = drawn_clips(source, recipe.boxes) if self.objective.places and ranks.first else []
