@@ -258,7 +258,7 @@ def test_a_class_bias_has_a_rate_of_its_own(trained):
     loop.on_step = None
     loop._take_step()
     assert bias["lr"] == pytest.approx(_BIAS_RATE * weights["lr"])
-    plain = _ExplainerLoop(trained, Tints(), QUICK, ("paper-sgd", "multiple"), torch.device("cpu"))
+    plain = _ExplainerLoop(trained, Tints(), QUICK, ("paper-sgd", "multiple"), torch.device("cpu"), ALONE)
     assert len(plain.optimizer.param_groups) == 1
 
 
