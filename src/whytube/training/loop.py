@@ -10,6 +10,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
@@ -286,5 +289,9 @@ def batch_indices(step: int, batch_size: int, *, count: int | None, seed: int) -
     places = range(step * batch_size, (step + 1) * batch_size)
     if count is None:
         return places
-    orders = {turn: np.random.default_rng([seed, turn, 0]).permutation(count) for turn in {p // count for p in places}}
-    return [int(orders[place // count][place % count]) for place in places]
+    return [int(_order(count, place // count, seed)[place % count]) for place in places]
+
+
+@lru_cache(maxsize=4)  # the round of a step and, where it ends, the next: many steps ask for the same
+def _order(count: int, turn: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng([seed, turn, 0]).permutation(count)
