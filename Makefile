@@ -50,9 +50,10 @@ check: $(READY) ## Format, lint, types and the quick tests
 	$(BIN)/mypy
 	$(TESTS) -m "not slow and not browser"
 
-bench: $(READY) ## Measure the layer, the explainer's training step, masked clips, the page and bulk runs on this machine
+bench: $(READY) ## Measure the layer, the explainer's training step, reading for a training, masked clips, the page and bulk runs on this machine
 	$(BIN)/python benchmarks/subpath.py
 	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/bulk.py

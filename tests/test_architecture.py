@@ -47,6 +47,7 @@ ONLY_IN = {
     "duckdb": "bulk/query.py",
     "tensorboard": "training/history.py",
     "torch.utils.tensorboard": "training/history.py",
+    "torch.distributed": "training/devices.py",
     "triton": ("subpath/cuda", "classifiers/cuda_pool.py"),
     "transformers": "classifiers/adapters.py",
     "torchvision": "classifiers/adapters.py",
@@ -76,8 +77,8 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-            if node.module == "whytube":
-                found |= {f"whytube.{alias.name}" for alias in node.names}
+            if node.module in ("whytube", "torch"):
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 

@@ -15,6 +15,7 @@ from whytube.explainer.scores import build_scores
 from whytube.models import load_explainer
 from whytube.models.stored import load_tensors, read_header, save_tensors
 from whytube.training import EXPLAINER_RECIPES, Recipe, fit_classifier
+from whytube.training.devices import ALONE
 from whytube.training.explainer import _BIAS_RATE, FILE, HISTORY, _ExplainerLoop, fit_explainer
 from whytube.training.loop import KIND
 from whytube.training.response import FILE as RESPONSE_FILE
@@ -182,7 +183,7 @@ def test_the_features_are_standardised_where_the_objective_says_so():
 def test_positive_classes_are_sampled_from_what_the_classifier_says(monkeypatch):
     asked = []
 
-    def spy(objective, scores, maps, positive, present, *, negative):
+    def spy(objective, scores, maps, positive, present, *, negative, sides):
         asked.append(positive)
         return {"none": scores.attribute_bias.sum()}
 
@@ -208,7 +209,7 @@ def test_attributes_are_the_clips_own(monkeypatch):
     """S(x) of section 3.4 is neither the row of the sampled c_pos in the table nor that of the true class."""
     given = []
 
-    def spy(objective, scores, maps, positive, present, *, negative):
+    def spy(objective, scores, maps, positive, present, *, negative, sides):
         given.append((positive, present))
         return {"none": scores.attribute_bias.sum()}
 
@@ -250,14 +251,14 @@ def test_a_recipe_by_name_or_the_default(monkeypatch):
 
 
 def test_a_class_bias_has_a_rate_of_its_own(trained):
-    loop = _ExplainerLoop(trained, Tints(), QUICK, ("paper", "multiple"), torch.device("cpu"))
+    loop = _ExplainerLoop(trained, Tints(), QUICK, ("paper", "multiple"), torch.device("cpu"), ALONE)
     weights, bias = loop.optimizer.param_groups
     assert [one is loop.scores.class_bias for one in bias["params"]] == [True]
     assert len(weights["params"]) + 1 == len(list(loop.scores.parameters()))
     loop.on_step = None
     loop._take_step()
     assert bias["lr"] == pytest.approx(_BIAS_RATE * weights["lr"])
-    plain = _ExplainerLoop(trained, Tints(), QUICK, ("paper-sgd", "multiple"), torch.device("cpu"))
+    plain = _ExplainerLoop(trained, Tints(), QUICK, ("paper-sgd", "multiple"), torch.device("cpu"), ALONE)
     assert len(plain.optimizer.param_groups) == 1
 
 

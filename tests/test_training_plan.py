@@ -42,7 +42,19 @@ def test_what_is_kept_frozen_or_larger_counts():
     plain = bytes_of(QUICK)
     assert bytes_of(replace(QUICK, batch_size=32)) > plain + 1e8
     assert bytes_of(replace(QUICK, freeze="head")) < plain
-    assert bytes_of(replace(QUICK, distinct=1000)) >= plain + 0.9 * 1000 * 3 * 8 * 64 * 64
+    assert (
+        bytes_of(replace(QUICK, distinct=1000)) >= bytes_of(replace(QUICK, distinct=1)) + 0.9 * 1000 * 3 * 8 * 64 * 64
+    )
+
+
+def test_several_processes_share_batches_and_a_cpus_memory(monkeypatch):
+    monkeypatch.setattr(plan, "free_bytes", lambda device: 8 * 10**9)
+    monkeypatch.setattr(plan, "used_bytes", lambda: 0)
+    one, two = (plan_classifier(i3d(), Tints(20), QUICK, CPU, processes=number) for number in (1, 2))
+    assert two.memory < one.memory
+    assert (one.available, two.available) == (8 * 10**9, 4 * 10**9)
+    assert (two.steps, two.batch_size) == (one.steps, one.batch_size), "batches are those of the recipe"
+    assert re.search(r"different ones, by 2 processes; about \d+\.\d GB of memory each, 4\.0 GB are free", str(two))
 
 
 def test_the_peak_is_that_of_the_tensors_that_live():

@@ -24,7 +24,12 @@ have caught it and gone on."""
 
 
 class Stop(KeyboardInterrupt):
-    """A signal that ends the program. Whoever catches it on its way may add notes on what was kept."""
+    """A signal that ends the program. Whoever catches it on its way may add notes on what was kept.
+
+    quiet: another process of the same training says the line.
+    """
+
+    quiet = False
 
 
 class _Stopping:
@@ -82,7 +87,8 @@ def _end(stopping: _Stopping) -> NoReturn:
 
     remove_unfinished()
     with contextlib.suppress(OSError, AttributeError):  # nobody may be listening
-        print("; ".join(["interrupted", *getattr(stopping.stop, "__notes__", [])]), file=sys.stderr, flush=True)
+        if not stopping.stop.quiet:
+            print("; ".join(["interrupted", *getattr(stopping.stop, "__notes__", [])]), file=sys.stderr, flush=True)
     sys.exit(128 + stopping.number)
 
 

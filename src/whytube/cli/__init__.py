@@ -28,7 +28,7 @@ import typer
 
 import whytube
 from whytube.cli import bulk, classify, data, evaluate, explain, models, report, serve, train
-from whytube.cli.options import Plain, errors
+from whytube.cli.options import Plain, errors, let_speak
 from whytube.errors import WhytubeError, printable
 
 app = typer.Typer(
@@ -68,6 +68,9 @@ def main() -> None:
 
 
 def _fail(message: str) -> NoReturn:
+    if errors.quiet:  # one of several processes, and the first one has most likely the same to say
+        let_speak()
+        errors.quiet = False
     with contextlib.suppress(OSError):  # standard error may be full or closed, too
         errors.print("[bold red]error:[/] ", end="")
         errors.print(message, markup=False, highlight=False, soft_wrap=True)

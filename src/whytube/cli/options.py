@@ -48,8 +48,19 @@ MaxPixels = Annotated[
 FIRST_SECONDS, LINE_SECONDS, LONG_SECONDS = 3.0, 30.0, 600.0
 """In a log: when the first estimate is said, how often a line comes at most, and after how long at least."""
 
+SPEAKING_SECONDS = 5.0
+
 console = Console()
 errors = Console(stderr=True)
+
+
+def let_speak() -> None:
+    """Wait for another process of a training to say why it ends: then torchrun ends this one, too."""
+    try:
+        time.sleep(SPEAKING_SECONDS)
+    except KeyboardInterrupt as stop:
+        stop.quiet = True  # type: ignore[attr-defined]
+        raise
 
 
 class Plain(TyperCommand):

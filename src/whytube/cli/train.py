@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +22,7 @@ from whytube.cli.options import (
     Seed,
     errors,
     last_part,
+    let_speak,
     open_source,
     print_result,
     progress_bar,
@@ -31,13 +34,14 @@ from whytube.cli.options import (
 from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import torch
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
     from whytube.search.response import Response
+    from whytube.training.devices import Ranks
     from whytube.training.recipe import Recipe
 
 train = typer.Typer(help="Fit a classifier, then its explainer, and teach that more words.", no_args_is_help=True)
@@ -89,43 +93,50 @@ def train_classifier(
     """Train a classifier.
 
     Example: `whytube train classifier --data my_videos --out runs/mine --pretrained i3d-kinetics-400 --recipe laptop`
+
+    On four GPUs: `torchrun --nproc-per-node 4 -m whytube train classifier ...`, see docs/training.md.
     """
     from whytube.data.source import RandomLabels, clips_to_take
-    from whytube.models import find_device, save_classifier, weights_fingerprint
+    from whytube.models import save_classifier, weights_fingerprint
     from whytube.training.classifier import FILE, fit_classifier
     from whytube.training.plan import plan_classifier
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
-    require_new(report, overwrite=overwrite)
-    _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
-    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed, fc_layers=fc_layers)
-    where, (how, settings) = find_device(device), changed(find_recipe(recipe), asked)
-    _check_settings(settings, preset, pretrained, how)
-    blank = _network(["any", "other"], preset, pretrained, settings, seed)
-    source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
-    judged = {"test": clips_to_take(source, "test", test or None)}
-    judged |= {"val": clips_to_take(source, "val", val)} if val else {}
-    model = _network(source.classes, preset, pretrained, settings, seed)
-    origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
-    origin |= {"pretrained": last_part(pretrained), "config": last_part(config)}
-    if random_labels:
-        source, origin["labels"] = RandomLabels(source, seed=seed), "random"
-    plan = plan_classifier(model, source, how, where)
-    curves = out / "tensorboard" / "classifier" if tensorboard else None
-    with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
-        history = fit_classifier(
-            model,
-            source,
-            how,
-            device=where,
-            out_dir=out,
-            resume=resume,
-            progress=bar.record,
-            on_step=bar.step,
-            provenance=origin,
-            pretrained=weights_fingerprint(pretrained) if pretrained else None,
-        )
+    with _processes(device) as (ranks, where):
+        if ranks.first:
+            require_new(report, overwrite=overwrite)
+            _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
+        asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, seed=seed, fc_layers=fc_layers)
+        how, settings = changed(find_recipe(recipe), asked)
+        _check_settings(settings, preset, pretrained, how)
+        blank = _network(["any", "other"], preset, pretrained, settings, seed)
+        source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
+        judged = {"test": clips_to_take(source, "test", test or None)}
+        judged |= {"val": clips_to_take(source, "val", val)} if val else {}
+        model = _network(source.classes, preset, pretrained, settings, seed)
+        origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
+        origin |= {"pretrained": last_part(pretrained), "config": last_part(config)} | _number(ranks)
+        if random_labels:
+            source, origin["labels"] = RandomLabels(source, seed=seed), "random"
+        plan = plan_classifier(model, source, how, where, processes=ranks.size)
+        curves = out / "tensorboard" / "classifier" if tensorboard and ranks.first else None
+        with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
+            history = fit_classifier(
+                model,
+                source,
+                how,
+                device=where,
+                out_dir=out,
+                resume=resume,
+                progress=bar.record,
+                on_step=bar.step,
+                provenance=origin,
+                ranks=ranks,
+                pretrained=weights_fingerprint(pretrained) if pretrained else None,
+            )
+    if not ranks.first:
+        return
     path = out / "classifier.safetensors"
     save = partial(save_classifier, path, model, provenance=origin, recipe=asdict(how), half=half)
     metrics = _save_and_judge(save, source, judged, where, how.batch_size, seconds=history.records[-1].seconds)
@@ -181,50 +192,57 @@ def train_explainer(
     """Train the explainer of a frozen classifier.
 
     Example: `whytube train explainer --out runs/mine --objective paper --recipe paper-tuned`
+
+    On four GPUs: `torchrun --nproc-per-node 4 -m whytube train explainer ...`, see docs/training.md.
     """
     from whytube.data.source import PermutedTable
-    from whytube.models import find_device, load_model
+    from whytube.models import load_model
     from whytube.training.explainer import FILE, fit_explainer
     from whytube.training.plan import plan_explainer
     from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
 
-    require_new(report, overwrite=overwrite)
-    _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
-    asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, boxes=boxes, seed=seed)
-    where, (how, others) = find_device(device), changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
-    if others:
-        raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
-    model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
-    source = open_source(data, size=model.size, frames=model.frames, seed=seed)
-    learnt = _response_of(response, model, where) if response else None
-    how = replace(how, masked_runs=0) if response else how
-    origin = provenance(where, seed=seed) | {
-        "data": Path(data).name,
-        "recipe": recipe,
-        "objective": objective,
-        "shapes": shapes,
-    }
-    origin["config"], origin["response"] = last_part(config), last_part(response)
-    if permuted_table:
-        source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-    plan = plan_explainer(model, source, how, where, objective=objective)
-    curves = out / "tensorboard" / "explainer" if tensorboard else None
-    with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
-        _, history = fit_explainer(
-            model,
-            source,
-            how,
-            objective=objective,
-            shapes=shapes,
-            response=learnt,
-            device=where,
-            out_dir=out,
-            resume=resume,
-            progress=bar.record,
-            on_step=bar.step,
-            provenance=origin,
-        )
+    with _processes(device) as (ranks, where):
+        if ranks.first:
+            require_new(report, overwrite=overwrite)
+            _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
+        asked = read_changes(changes, clips=clips, distinct=distinct, lr=lr, boxes=boxes, seed=seed)
+        how, others = changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
+        if others:
+            raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
+        model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
+        source = open_source(data, size=model.size, frames=model.frames, seed=seed)
+        learnt = _response_of(response, model, where) if response else None
+        how = replace(how, masked_runs=0) if response else how
+        origin = provenance(where, seed=seed) | {
+            "data": Path(data).name,
+            "recipe": recipe,
+            "objective": objective,
+            "shapes": shapes,
+        }
+        origin |= {"config": last_part(config), "response": last_part(response)} | _number(ranks)
+        if permuted_table:
+            source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
+        plan = plan_explainer(model, source, how, where, objective=objective, processes=ranks.size)
+        curves = out / "tensorboard" / "explainer" if tensorboard and ranks.first else None
+        with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
+            _, history = fit_explainer(
+                model,
+                source,
+                how,
+                objective=objective,
+                shapes=shapes,
+                response=learnt,
+                device=where,
+                out_dir=out,
+                resume=resume,
+                progress=bar.record,
+                on_step=bar.step,
+                provenance=origin,
+                ranks=ranks,
+            )
+    if not ranks.first:
+        return
     result = {"history": history.to_dict(), "provenance": origin}
     write_json(result, report)
     said = f"{out / 'explainer.safetensors'}: loss {history.records[-1].loss:.3f}"
@@ -286,6 +304,36 @@ def train_words(
     result = {"words": [asdict(word) for word in taught.words], **told, "provenance": origin}
     write_json(result, report)
     print_result(f"{out}: {taught.sentence}", result, as_json=as_json)
+
+
+@train.callback()
+def _follow() -> None:
+    """Let the first of several processes speak."""
+    errors.quiet = int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0"
+
+
+@contextlib.contextmanager
+def _processes(device: str) -> Iterator[tuple[Ranks, torch.device]]:
+    """Join the processes that torchrun started, of which the first one speaks, and whoever fails first."""
+    from whytube.training.devices import FailedElsewhereError, together
+
+    try:
+        with together(device) as (ranks, where):
+            errors.quiet = not ranks.first
+            yield ranks, where
+    except FailedElsewhereError as error:
+        let_speak()
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as stop:
+        stop.quiet = errors.quiet  # type: ignore[attr-defined]
+        raise
+    finally:
+        errors.quiet = False
+
+
+def _number(ranks: Ranks) -> dict[str, int]:
+    """Tell how many processes there were, where there were several."""
+    return {"processes": ranks.size} if ranks.size > 1 else {}
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:

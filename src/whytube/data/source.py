@@ -13,7 +13,7 @@ import torch
 from whytube.checks import check_int, fail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SPLITS = ("train", "val", "test")
 ACTOR = "actor"
@@ -55,7 +55,10 @@ class Source(Protocol):
         """Return how many clips a split ("train", "val" or "test") has; None where there is no end of them."""
 
     def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> ClipBatch:
-        """Return the clips at these indices, on the device."""
+        """Return the clips at these indices, on the device.
+
+        Training asks in a thread of its own, for one batch after the other.
+        """
 
 
 def fingerprint(source: Source) -> str:
@@ -169,19 +172,37 @@ class RandomLabels:
 
 
 class Kept:
-    """The first clips of one split of a source, kept on a device as bytes, for showing them many times."""
+    """The first clips of one split of a source, kept on a device as bytes, for showing them many times.
 
-    def __init__(self, source: Source, split: str, count: int, *, device: torch.device | str, chunk: int = 64) -> None:
+    own, whole: for several processes that read the clips together and keep all of them: which ones this process reads,
+    and a function that puts the rows of all processes together. Boxes are not put together.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        split: str,
+        count: int,
+        *,
+        device: torch.device | str,
+        chunk: int = 64,
+        own: slice | None = None,
+        whole: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
         check_int(count, "count", 1)
+        indices = range(count)[own or slice(None)]
         self.classes, self.attribute_names, self.table = source.classes, source.attribute_names, source.table
         self.split = split
         parts = []
         self._boxes: list[dict[str, Any]] = []
-        for start in range(0, count, chunk):
-            made = source.batch(split, range(start, min(start + chunk, count)), device)
+        for start in range(0, len(indices), chunk):
+            made = source.batch(split, indices[start : start + chunk], device)
             parts.append(((made.clips * 255).round().to(torch.uint8), made.labels, made.attributes))
             self._boxes += boxes_of(made)
-        self._clips, self._labels, self._has = (torch.cat(column) for column in zip(*parts, strict=True))
+        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        if whole is not None:
+            columns, self._boxes = [whole(column) for column in columns], [{}] * count
+        self._clips, self._labels, self._has = columns
 
     def count(self, split: str) -> int | None:
         """Return how many clips are kept; none of other splits."""

@@ -45,10 +45,11 @@ def loss_terms(
     present: torch.Tensor,
     *,
     negative: torch.Tensor | None = None,
+    sides: torch.Tensor | None = None,
 ) -> dict[str, torch.Tensor]:
     """Return the weighted terms for maps (B, d, T, H, W), c_pos (B,) and S(x) (B, S); the loss is their sum.
 
-    negative: see `class_term`.
+    negative: see `class_term`. sides: see `attribute_term`.
     """
     maps = scores.normalise(maps)
     terms = {}
@@ -56,7 +57,7 @@ def loss_terms(
         term = class_term(scores, maps, positive, present, negative=negative, two_sided=objective.two_sided)
         terms["class"] = objective.class_term * term
     if objective.attribute_term:
-        terms["attribute"] = objective.attribute_term * attribute_term(scores, maps, present)
+        terms["attribute"] = objective.attribute_term * attribute_term(scores, maps, present, sides)
     return terms
 
 
@@ -94,12 +95,20 @@ def drawn_negatives(
     return order + (order >= positive[:, None])
 
 
-def attribute_term(scores: Scores, maps: Maps, present: torch.Tensor) -> torch.Tensor:
-    """Mean over present plus mean over absent attributes of -log sigmoid(+-best tube of w_s . h + b_s)."""
+def attribute_term(
+    scores: Scores, maps: Maps, present: torch.Tensor, sides: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Mean over present plus mean over absent attributes of -log sigmoid(+-best tube of w_s . h + b_s).
+
+    sides: (2,) what the sums over present and over absent ones are divided by, where these clips are a share of a
+    batch; by default how many these are.
+    """
     value = attribute_values(scores, maps)  # (B, S)
     loss = binary_cross_entropy_with_logits(value, present.to(value.dtype), reduction="none")
-    sides = (loss[present], loss[~present])  # a batch may have nothing on one of them
-    return torch.stack([side.sum() / max(1, len(side)) for side in sides]).sum()
+    parts = (loss[present], loss[~present])  # a batch may have nothing on one of them
+    if sides is not None:
+        return (torch.stack([part.sum() for part in parts]) / sides).sum()
+    return torch.stack([part.sum() / max(1, len(part)) for part in parts]).sum()
 
 
 def place_term(scores: Scores, rows: Maps, attribute_ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -1,14 +1,18 @@
-"""Random changes of training clips: a tube erased, mirrored, cropped, faster, in another light."""
+"""Random changes of training clips: a tube erased, mirrored, cropped, faster, in another light.
+
+All changes are drawn for the whole batch of a step; who has a share of the clips makes those of its share.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.nn.functional import affine_grid, grid_sample
 
+from whytube.training.devices import Share, whole_share
 from whytube.tubes import Tube, erase, random_tube, tube_mask
 
 if TYPE_CHECKING:
@@ -26,29 +30,43 @@ ERASING = ("mean", "blur", "freeze", "zero")
 """Fills of tubes that are erased in training."""
 
 
-def change_randomly(clips: torch.Tensor, recipe: Recipe, *, step: int, flip: float) -> torch.Tensor:
-    """Change the clips (B, 3, T, H, W) of a step as the recipe says; `flip` is in place of the recipe's."""
+def change_randomly(
+    clips: torch.Tensor, recipe: Recipe, *, step: int, flip: float, share: Share | None = None
+) -> torch.Tensor:
+    """Change the clips (B, 3, T, H, W) of a step as the recipe says; `flip` is in place of the recipe's.
+
+    share: which clips of the step's batch these are, by default all.
+    """
     rng = np.random.default_rng([recipe.seed, step, 1])
-    clips = flip_randomly(clips, probability=flip, rng=rng) if flip else clips
-    clips = hasten_randomly(clips, span=recipe.span, rng=rng) if recipe.span < 1 else clips
-    clips = crop_randomly(clips, area=recipe.crop, rng=rng) if recipe.crop < 1 else clips
-    clips = light_randomly(clips, strength=recipe.light, rng=rng) if recipe.light else clips
-    return erase_randomly(clips, probability=recipe.erase_at(step), area=recipe.erase_area, rng=rng)
+    drawn: dict[str, Any] = {"rng": rng, "share": share}
+    clips = flip_randomly(clips, probability=flip, **drawn) if flip else clips
+    clips = hasten_randomly(clips, span=recipe.span, **drawn) if recipe.span < 1 else clips
+    clips = crop_randomly(clips, area=recipe.crop, **drawn) if recipe.crop < 1 else clips
+    clips = light_randomly(clips, strength=recipe.light, **drawn) if recipe.light else clips
+    return erase_randomly(clips, probability=recipe.erase_at(step), area=recipe.erase_area, **drawn)
 
 
 def erase_randomly(
-    clips: torch.Tensor, *, probability: float, area: tuple[float, float], rng: np.random.Generator
+    clips: torch.Tensor,
+    *,
+    probability: float,
+    area: tuple[float, float],
+    rng: np.random.Generator,
+    share: Share | None = None,
 ) -> torch.Tensor:
     """Erase a drifting box from some clips (B, 3, T, H, W), each with a random one of the fills.
 
     area: smallest and largest share of the frame. Clips that are not chosen come back as they were.
     """
     frames, height, width = clips.shape[2:]
-    chosen = np.flatnonzero(rng.random(len(clips)) < probability)
+    share = share or whole_share(len(clips))
+    chosen = np.flatnonzero(rng.random(share.total) < probability)
     fills = rng.permutation(np.arange(len(chosen)) % len(ERASING))
-    if not len(chosen):
-        return clips
     tubes = [_tube(frames, (height, width), area, rng) for _ in chosen]
+    mine = np.flatnonzero((share.start <= chosen) & (chosen < share.stop))
+    if not len(mine):
+        return clips
+    chosen, fills, tubes = chosen[mine] - share.start, fills[mine], [tubes[place] for place in mine]
     masks = tube_mask(tubes, np.arange(frames), (height, width), resolution=(height, width), device=clips.device)
     erased = clips.clone()
     for number, fill in enumerate(ERASING):
@@ -59,22 +77,27 @@ def erase_randomly(
     return erased
 
 
-def flip_randomly(clips: torch.Tensor, *, probability: float, rng: np.random.Generator) -> torch.Tensor:
+def flip_randomly(
+    clips: torch.Tensor, *, probability: float, rng: np.random.Generator, share: Share | None = None
+) -> torch.Tensor:
     """Mirror some clips (B, 3, T, H, W) left to right."""
-    chosen = torch.from_numpy(rng.random(len(clips)) < probability).to(clips.device)
+    share = share or whole_share(len(clips))
+    chosen = torch.from_numpy(rng.random(share.total)[share.rows] < probability).to(clips.device)
     return torch.where(chosen[:, None, None, None, None], clips.flip(-1), clips)
 
 
-def crop_randomly(clips: torch.Tensor, *, area: float, rng: np.random.Generator) -> torch.Tensor:
+def crop_randomly(
+    clips: torch.Tensor, *, area: float, rng: np.random.Generator, share: Share | None = None
+) -> torch.Tensor:
     """Crop every clip (B, 3, T, H, W) to a random box, the same in all its frames, and resize it to the full size.
 
     area: smallest share of the frame that is kept. The box's shape differs from the frame's by up to a fifth.
     """
-    batch = len(clips)
-    share = np.sqrt(rng.uniform(area, 1, size=batch))
-    shape = np.exp(rng.uniform(-1, 1, size=batch) * 0.5 * np.log(1.2))
-    sides = np.minimum(np.stack([share * shape, share / shape], 1), 1)
-    return framed(clips, sides, rng.uniform(-1, 1, size=(batch, 2)) * (1 - sides))
+    share = share or whole_share(len(clips))
+    side = np.sqrt(rng.uniform(area, 1, size=share.total)[share.rows])
+    shape = np.exp(rng.uniform(-1, 1, size=share.total)[share.rows] * 0.5 * np.log(1.2))
+    sides = np.minimum(np.stack([side * shape, side / shape], 1), 1)
+    return framed(clips, sides, rng.uniform(-1, 1, size=(share.total, 2))[share.rows] * (1 - sides))
 
 
 def framed(clips: torch.Tensor, sides: NDArray[np.float64], middles: NDArray[np.float64]) -> torch.Tensor:
@@ -108,19 +131,26 @@ def framed_boxes(
     return torch.where(there[..., None], seen.flatten(-2), 0)
 
 
-def hasten_randomly(clips: torch.Tensor, *, span: float, rng: np.random.Generator) -> torch.Tensor:
+def hasten_randomly(
+    clips: torch.Tensor, *, span: float, rng: np.random.Generator, share: Share | None = None
+) -> torch.Tensor:
     """Replace every clip (B, 3, T, H, W) by a random stretch of it, frames repeated; span: its smallest share."""
     frames = clips.shape[2]
-    share = rng.uniform(span, 1, size=(len(clips), 1))
-    start = rng.uniform(0, 1, size=(len(clips), 1)) * (1 - share)
-    steps = ((start + share * (np.arange(frames) + 0.5) / frames) * frames).astype(np.int64)
+    share = share or whole_share(len(clips))
+    kept = rng.uniform(span, 1, size=(share.total, 1))[share.rows]
+    start = rng.uniform(0, 1, size=(share.total, 1))[share.rows] * (1 - kept)
+    steps = ((start + kept * (np.arange(frames) + 0.5) / frames) * frames).astype(np.int64)
     index = torch.from_numpy(steps).to(clips.device)[:, None, :, None, None]
     return clips.gather(2, index.expand(clips.shape))
 
 
-def light_randomly(clips: torch.Tensor, *, strength: float, rng: np.random.Generator) -> torch.Tensor:
+def light_randomly(
+    clips: torch.Tensor, *, strength: float, rng: np.random.Generator, share: Share | None = None
+) -> torch.Tensor:
     """Change brightness and contrast of every clip (B, 3, T, H, W) by up to `strength`."""
-    drawn = torch.from_numpy(rng.uniform(1 - strength, 1 + strength, size=(2, len(clips), 1, 1, 1, 1))).to(clips)
+    share = share or whole_share(len(clips))
+    every = rng.uniform(1 - strength, 1 + strength, size=(2, share.total, 1, 1, 1, 1))
+    drawn = torch.from_numpy(every[:, share.rows]).to(clips)
     middle = clips.mean((1, 2, 3, 4), keepdim=True)
     return ((clips - middle) * drawn[0] + middle * drawn[1]).clamp(0, 1)
 

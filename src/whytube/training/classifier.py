@@ -13,7 +13,9 @@ from torch.nn.functional import cross_entropy
 from whytube.classifiers.base import evaluating
 from whytube.data.source import clips_to_take
 from whytube.models import save_classifier
+from whytube.training.across import whole_batch
 from whytube.training.augment import change_randomly, sided_names
+from whytube.training.devices import ALONE
 from whytube.training.loop import Loop, claimed
 from whytube.training.norms import settle_norms
 from whytube.training.recipe import Recipe, find_recipe
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
+    from whytube.training.devices import Ranks
     from whytube.training.history import History, Record
 
 FILE = "run.safetensors"
@@ -48,6 +51,7 @@ def fit_classifier(
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
+    ranks: Ranks = ALONE,
 ) -> History:
     """Train `model` in place on the "train" split and leave it in evaluation mode.
 
@@ -63,12 +67,15 @@ def fit_classifier(
     on_step: called with the steps taken and their number, after every step.
     validate: how many clips of "val" every Record is also judged on.
     report_every: steps between Records. save_every: Records between saved states, or half a minute if that is less.
+    ranks: the processes that train together (`devices.together`), all with the same arguments: each takes a share of
+        every batch. The first one alone writes, and calls `progress` and `on_step`.
     """
     recipe = find_recipe(recipe)
-    loop = _ClassifierLoop(model, source, recipe, torch.device(device), validate)
+    ranks.check_batch(recipe.batch_size)
+    loop = _ClassifierLoop(model, source, recipe, torch.device(device), validate, ranks)
     loop.same["pretrained"] = pretrained
     every = {"report_every": report_every, "save_every": save_every}
-    with claimed(out_dir) as folder:
+    with claimed(out_dir if ranks.first else None) as folder:
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         _lay_out(model, torch.contiguous_format).eval()
         if folder is not None:
@@ -85,10 +92,17 @@ class _ClassifierLoop(Loop):
     file = FILE
 
     def __init__(
-        self, model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, validate: int
+        self,
+        model: VideoClassifier,
+        source: Source,
+        recipe: Recipe,
+        device: torch.device,
+        validate: int,
+        ranks: Ranks,
     ) -> None:
-        super().__init__(model, source, recipe, device, argument="model")
-        self.module, self.judged = _lay_out(model, torch.channels_last_3d), validate
+        super().__init__(model, source, recipe, device, argument="model", ranks=ranks)
+        self.module = self.called = _lay_out(model, torch.channels_last_3d)
+        self.judged = validate
         if recipe.freeze:
             model.freeze_below(recipe.freeze)
         self.optimizer = recipe.build_optimizer(_groups(model, recipe.head_lr))
@@ -100,15 +114,17 @@ class _ClassifierLoop(Loop):
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the cross-entropy, of pairs of blended clips where the recipe mixes them."""
         recipe, labels = self.recipe, batch.labels
-        clips = change_randomly(batch.clips, recipe, step=self.step, flip=self.flip)
+        clips = change_randomly(batch.clips, recipe, step=self.step, flip=self.flip, share=self.share)
         share, other = 1.0, labels
         if recipe.mix:
             rng = np.random.default_rng([recipe.seed, self.step, 2])
-            share, order = float(rng.beta(recipe.mix, recipe.mix)), torch.from_numpy(rng.permutation(len(clips)))
-            clips, other = share * clips + (1 - share) * clips[order], labels[order]
+            share, order = float(rng.beta(recipe.mix, recipe.mix)), torch.from_numpy(rng.permutation(self.share.total))
+            partners, other = (self.ranks.whole(each, self.share)[order[self.share.rows]] for each in (clips, labels))
+            clips = share * clips + (1 - share) * partners
         mixed = recipe.precision == "bfloat16" and self.device.type == "cuda"
-        with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
-            logits = self.module(clips.contiguous(memory_format=torch.channels_last_3d))
+        precision = torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext()
+        with precision, whole_batch(self.ranks, self.share):
+            logits = self.called(clips.contiguous(memory_format=torch.channels_last_3d))
         loss = share * cross_entropy(logits.float(), labels, label_smoothing=recipe.label_smoothing)
         if share < 1:
             loss = loss + (1 - share) * cross_entropy(logits.float(), other, label_smoothing=recipe.label_smoothing)
@@ -120,14 +136,17 @@ class _ClassifierLoop(Loop):
             return None
         self.finish()
         size = self.recipe.batch_size
-        return evaluate_classifier(self.classifier, self.source, "val", self.judged, batch_size=size).accuracy
+        given = (self.classifier, self.ahead or self.source, "val", self.judged)
+        return evaluate_classifier(*given, batch_size=size, ranks=self.ranks).accuracy
 
     def finish(self) -> None:
         """Estimate the statistics of batch normalisation anew; training itself never uses them."""
         available = self.shown.count("train")
         wanted = min(SETTLING_CLIPS, self.recipe.clips, SETTLING_CLIPS if available is None else available)
-        batches = (self.batch(step).clips for step in range(-(-wanted // self.recipe.batch_size)))
-        settle_norms(self.module, (clips.contiguous(memory_format=torch.channels_last_3d) for clips in batches))
+        count = -(-wanted // self.recipe.batch_size)
+        batches = (self.batch(step, count).clips for step in range(count))
+        with whole_batch(self.ranks, self.share):
+            settle_norms(self.module, (clips.contiguous(memory_format=torch.channels_last_3d) for clips in batches))
 
 
 class Judgement(NamedTuple):
@@ -138,19 +157,32 @@ class Judgement(NamedTuple):
 
 
 def evaluate_classifier(
-    model: VideoClassifier, source: Source, split: str, count: int | None = None, *, batch_size: int = 32
+    model: VideoClassifier,
+    source: Source,
+    split: str,
+    count: int | None = None,
+    *,
+    batch_size: int = 32,
+    ranks: Ranks = ALONE,
 ) -> Judgement:
-    """Judge the model on the first `count` clips of a split, or on all; its device and mode stay."""
+    """Judge the model on the first `count` clips of a split, or on all; its device and mode stay.
+
+    ranks: the processes that judge together, each a share of every batch.
+    """
     total = clips_to_take(source, split, count)
     classes, device = len(model.classes), model.device
     confusion = torch.zeros(classes * classes, dtype=torch.long, device=device)
     with evaluating(model):
         for start in range(0, total, batch_size):
-            batch = source.batch(split, range(start, min(start + batch_size, total)), device)
+            indices = range(start, min(start + batch_size, total))
+            share = ranks.share(len(indices))
+            if not share.weight:
+                continue
+            batch = source.batch(split, indices[share.rows], device)
             with torch.inference_mode():
                 said = model(batch.clips).argmax(1)
             confusion += torch.bincount(batch.labels * classes + said, minlength=classes * classes)
-    table = confusion.view(classes, classes).cpu()
+    table = ranks.sum(confusion).view(classes, classes).cpu()
     return Judgement(float(table.diagonal().sum()) / total, table)
 
 

@@ -13,6 +13,7 @@ from whytube.explainer.objective import drawn_negatives, loss_terms
 from whytube.explainer.scores import build_scores
 from whytube.models import fingerprint, save_explainer
 from whytube.training.calibration import calibrate
+from whytube.training.devices import ALONE
 from whytube.training.features import SeenBatch, SeenClips, bytes_of_features, place_of_features
 from whytube.training.loop import Loop, batch_indices, claimed
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps, fit_places
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 
     from whytube.classifiers.base import Features, VideoClassifier
     from whytube.data.source import ClipBatch, Source
+    from whytube.explainer.explainer import Objective
     from whytube.explainer.fit import FitCurve
     from whytube.explainer.scores import Scores
+    from whytube.explainer.values import Maps
     from whytube.search.response import Response
+    from whytube.training.devices import Ranks
     from whytube.training.history import History, Record
 
 # Names of their own: the classifier's run may stand in the same folder.
@@ -56,6 +60,7 @@ def fit_explainer(
     report_every: int = 20,
     save_every: int = 10,
     provenance: Mapping[str, Any] | None = None,
+    ranks: Ranks = ALONE,
 ) -> tuple[Explainer, History]:
     """Train an explainer on the "train" split; the classifier stays as it is, in evaluation mode.
 
@@ -68,19 +73,19 @@ def fit_explainer(
     objective: one of OBJECTIVES. shapes: "multiple", or "single" for the one form of the paper's section 3.2.
     response: what masking does to this classifier, learnt by an earlier run; then no masked runs are made for it.
     out_dir: receives FILE (to resume from) during training, `explainer.safetensors` and HISTORY at the end.
-    resume, progress, on_step, report_every, save_every: as for `fit_classifier`.
+    resume, progress, on_step, report_every, save_every, ranks: as for `fit_classifier`.
     """
     recipe = find_recipe(recipe, EXPLAINER_RECIPES)
-    loop = _ExplainerLoop(classifier, source, recipe, (objective, shapes), torch.device(device))
+    ranks.check_batch(recipe.batch_size)
+    loop = _ExplainerLoop(classifier, source, recipe, (objective, shapes), torch.device(device), ranks)
     every = {"report_every": report_every, "save_every": save_every}
-    with claimed(out_dir) as folder:
+    with claimed(out_dir if ranks.first else None) as folder:
         if folder is not None and not resume:
             (folder / RESPONSE_FILE).unlink(missing_ok=True)  # of an earlier run
         history = loop.run(folder, resume=resume, progress=progress, on_step=on_step, **every)
         if loop.objective.verify and response is None:
-            where = torch.device(device)
-            given = (classifier, loop.shown, recipe)
-            response = fit_response(*given, device=where, folder=folder, resume=resume, on_step=on_step)
+            given: dict[str, Any] = {"folder": folder, "resume": resume, "on_step": on_step, "ranks": ranks}
+            response = fit_response(classifier, loop.shown, recipe, device=torch.device(device), **given)
         names = tuple(source.attribute_names)
         explainer = Explainer(classifier, loop.scores.eval(), names, source.table, objective, loop.fit, response)
         if folder is not None:
@@ -104,19 +109,27 @@ class _ExplainerLoop(Loop):
     file = FILE
 
     def __init__(
-        self, classifier: VideoClassifier, source: Source, recipe: Recipe, asked: tuple[str, str], device: torch.device
+        self,
+        classifier: VideoClassifier,
+        source: Source,
+        recipe: Recipe,
+        asked: tuple[str, str],
+        device: torch.device,
+        ranks: Ranks,
     ) -> None:
         """Prepare a run; asked: the objective and the shapes, by name."""
         objective, shapes = asked
         self.objective = find_objective(objective)
-        super().__init__(classifier, source, recipe, device, argument="classifier")
+        super().__init__(classifier, source, recipe, device, argument="classifier", ranks=ranks)
         classifier.eval()
         count, bias = len(source.attribute_names), self.objective.class_bias
         scores = build_scores(classifier, count, shapes=shapes, class_bias=bias, seed=recipe.seed)
         self.scores = self.module = scores.to(device)
+        self.called = _Loss(self.objective, self.scores)
+        self.unused = not (self.objective.class_term and self.objective.attribute_term)
         self.optimizer = recipe.build_optimizer(_groups(self.scores))
         self.fit: FitCurve | None = None
-        self.clips = drawn_clips(source, recipe.boxes) if self.objective.places else []
+        self.clips = drawn_clips(source, recipe.boxes) if self.objective.places and ranks.first else []
         self.same |= {"objective": objective, "shapes": shapes, "classifier's fingerprint": fingerprint(classifier)}
         self.same |= {"class bias": True} if bias else {}  # `paper` had none before
         self.same |= {"boxes' fingerprint": drawn_fingerprint(self.clips)}
@@ -126,7 +139,8 @@ class _ExplainerLoop(Loop):
         count, each, scales = clips.count("train"), self.recipe.batch_size, len(self.scores.channels)
         shapes = [(d, *grid) for d, grid in zip(self.scores.channels, self.scores.forms.grids, strict=True)]
         size = bytes_of_features(shapes, len(self.classifier.classes), count or 0)
-        place = place_of_features(size, self.device, clips=count, shown=self.recipe.clips)
+        shown, processes = self.recipe.clips, self.ranks.size
+        place = place_of_features(size, self.device, clips=count, shown=shown, processes=processes)
         if count is None or place is None:
             return clips
         order = batch_indices(0, count, count=count, seed=self.recipe.seed)  # in which they are first shown
@@ -143,15 +157,16 @@ class _ExplainerLoop(Loop):
             return
         sums: list[list[torch.Tensor]] = []
         for step in range(_STATISTICS_BATCHES):
-            _, maps = self._features(self.batch(step))
+            _, maps = self._features(self.batch(step, _STATISTICS_BATCHES))
             sums.append([torch.stack([h.mean((0, 2, 3, 4)), h.square().mean((0, 2, 3, 4))]) for h in maps])
-        moments = [torch.stack(scale).mean(0) for scale in zip(*sums, strict=True)]
+        own = (torch.stack(scale).mean(0) for scale in zip(*sums, strict=True))
+        moments = [self.ranks.sum(of_scale * self.share.weight) for of_scale in own]
         self.scores.standardise([m[0] for m in moments], [(m[1] - m[0].square()).clamp_min(0).sqrt() for m in moments])
 
     def finish(self) -> None:
         """Calibrate fits and train attributes with the boxes of training clips.
 
-        A resumed run does this again, from the same weights.
+        A resumed run does this again, from the same weights. The first process does it, and gives it to the others.
         """
         if self.clips:
             recipe = self.recipe
@@ -162,15 +177,49 @@ class _ExplainerLoop(Loop):
             if self.fit is not None:
                 self.fit = replace(self.fit, lasting=recipe.lasting)
             fit_places(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
+        if self.objective.places and self.ranks.size > 1:
+            weights = {name: value.cpu() for name, value in self.scores.state_dict().items()}
+            weights, self.fit = self.ranks.given((weights, self.fit))
+            self.scores.load_state_dict(weights)
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the objective for one positive class per clip, sampled from what the classifier says."""
         logits, maps = self._features(batch)
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
-        positive = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)[:, 0].to(self.device)
-        negative = drawn_negatives(positive, logits.shape[1], self.recipe.negatives, generator)
+        chances = self.ranks.whole(logits.softmax(1), self.share).cpu()
+        drawn = torch.multinomial(chances, 1, generator=generator)[:, 0]  # of the whole batch, as are the negatives
+        negatives = drawn_negatives(drawn, logits.shape[1], self.recipe.negatives, generator)
+        rows, present = self.share.rows, batch.attributes
+        negative = None if negatives is None else negatives[rows].to(self.device)
         try:
-            terms = loss_terms(self.objective, self.scores, maps, positive, batch.attributes, negative=negative)
+            loss = self.called(maps, drawn[rows].to(self.device), present, negative, self._sides(present))
         except ArgumentError as error:  # the layer refuses scores that are not finite
             raise ModelError(f"training diverged at step {self.step}: {error}. Lower the learning rate") from error
-        return torch.stack(list(terms.values())).sum(), (logits.argmax(1) == batch.labels).float().mean()
+        return loss, (logits.argmax(1) == batch.labels).float().mean()
+
+    def _sides(self, present: torch.Tensor) -> torch.Tensor | None:
+        """Count the pairs of the whole batch that a share's sums are divided by, see `attribute_term`."""
+        if self.ranks.size == 1:
+            return None
+        counts = self.ranks.sum(torch.stack([present.sum(), (~present).sum()]))
+        return counts.clamp_min(1) * self.share.weight
+
+
+class _Loss(torch.nn.Module):
+    """The loss as a module, whose gradients several processes can add up."""
+
+    def __init__(self, objective: Objective, scores: Scores) -> None:
+        super().__init__()
+        self.objective, self.scores = objective, scores
+
+    def forward(
+        self,
+        maps: Maps,
+        positive: torch.Tensor,
+        present: torch.Tensor,
+        negative: torch.Tensor | None,
+        sides: torch.Tensor | None,
+    ) -> torch.Tensor:
+        given = (self.objective, self.scores, maps, positive, present)
+        terms = loss_terms(*given, negative=negative, sides=sides)
+        return torch.stack(list(terms.values())).sum()

@@ -94,15 +94,18 @@ def bytes_of_features(shapes: Sequence[tuple[int, ...]], classes: int, clips: in
     return 4 * clips * (classes + sum(math.prod(shape) for shape in shapes))
 
 
-def place_of_features(size: int, device: torch.device, *, clips: int | None, shown: int) -> torch.device | None:
+def place_of_features(
+    size: int, device: torch.device, *, clips: int | None, shown: int, processes: int = 1
+) -> torch.device | None:
     """Say where features of `size` bytes are kept: on the device, or in the host's memory; None for nowhere.
 
-    clips: different ones, None for no end of them. shown: in all; where none comes twice, nothing is kept.
+    clips: different ones, None for no end of them. shown: in all; where none comes twice, nothing is kept. processes:
+    that share the host's memory, and each keep features of their own.
     """
     if clips is None or shown <= clips:
         return None
     for place in (device, torch.device("cpu")):
         free = free_bytes(place)
-        if free is not None and size <= SHARE * free:
+        if free is not None and size * (processes if place.type == "cpu" else 1) <= SHARE * free:
             return place
     return None

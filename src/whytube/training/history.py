@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SCALARS = ("loss", "accuracy", "lr", "val_accuracy")
+SCALARS = ("loss", "accuracy", "lr", "val_accuracy", "waiting")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Record:
     """One point of the curve; loss and accuracy are of the clips shown since the last one, as they were shown.
 
     val_accuracy: on clips of "val", unchanged, where that was asked for. seconds: of training, over all sittings.
+    waiting: share of the time since the last one in which the training waited for clips to be read.
     """
 
     step: int
@@ -34,6 +35,7 @@ class Record:
     accuracy: float
     seconds: float
     val_accuracy: float | None = None
+    waiting: float | None = None
 
 
 @dataclass

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from whytube.explainer.explainer import find_objective
 from whytube.training.features import bytes_of_features, place_of_features
+from whytube.training.loop import AHEAD
 from whytube.training.memory import free_bytes, used_bytes
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Plan:
         available: bytes that are free on the device; None where the system does not say.
         masked_runs: runs of the classifier on masked clips that follow.
         features: bytes of features that are kept, see features.py; part of `memory`, if they are on the same device.
+        processes: that train together; memory is what each of them takes.
     """
 
     steps: int
@@ -49,16 +51,19 @@ class Plan:
     device: str
     masked_runs: int = 0
     features: int = 0
+    processes: int = 1
 
     def __str__(self) -> str:
         some = "" if self.different is None else f" of {self.different} different ones"
         text = f"{self.steps} steps of {self.batch_size} clips: {self.clips} shown{some}"
         text += f", then {self.masked_runs} masked" if self.masked_runs else ""
+        text += f", by {self.processes} processes" if self.processes > 1 else ""
         text += f", features kept ({self.features / GB:.1f} GB)" if self.features else ""
         if self.memory is None:
             return f"{text}; how much memory cannot be told for this network"
         free = "" if self.available is None else f", {self.available / GB:.1f} GB are free"
-        return f"{text}; about {self.memory / GB:.1f} GB of {self._kind}{free}"
+        each = " each" if self.processes > 1 else ""
+        return f"{text}; about {self.memory / GB:.1f} GB of {self._kind}{each}{free}"
 
     @property
     def warning(self) -> str | None:
@@ -77,8 +82,10 @@ class Plan:
         return "memory" if self.device == "cpu" else "GPU memory"
 
 
-def plan_classifier(model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> Plan:
-    """Say what `fit_classifier` will take."""
+def plan_classifier(
+    model: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, *, processes: int = 1
+) -> Plan:
+    """Say what `fit_classifier` will take, in each of several processes."""
 
     def step(net: VideoClassifier, clips: torch.Tensor) -> None:
         net.train()
@@ -89,13 +96,20 @@ def plan_classifier(model: VideoClassifier, source: Source, recipe: Recipe, devi
 
     trained = sum(tensor.nbytes for tensor in model.parameters())
     mixed = recipe.precision == "bfloat16" and device.type == "cuda"
-    return _plan(model, source, recipe, device, step, states=2 * trained, share=0.6 if mixed else 1.0)
+    settings: dict[str, Any] = {"states": 2 * trained, "share": 0.6 if mixed else 1.0, "processes": processes}
+    return _plan(model, source, recipe, device, step, **settings)
 
 
 def plan_explainer(
-    classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, *, objective: str = "ours"
+    classifier: VideoClassifier,
+    source: Source,
+    recipe: Recipe,
+    device: torch.device,
+    *,
+    objective: str = "ours",
+    processes: int = 1,
 ) -> Plan:
-    """Say what `fit_explainer` will take: mostly the classifier's forward pass, and the features that are kept."""
+    """Say what `fit_explainer` will take, in each process: the classifier's forward pass, and the features it keeps."""
 
     def step(net: VideoClassifier, clips: torch.Tensor) -> None:
         net.eval()
@@ -104,11 +118,11 @@ def plan_explainer(
 
     searches = find_objective(objective).verify and classifier.response_cut is not None
     runs = recipe.masked_runs if searches else 0
-    made = _plan(classifier, source, recipe, device, step)
+    made = _plan(classifier, source, recipe, device, step, processes=processes)
     size, place = 0, None
     if made.memory is not None and made.different is not None:
         size = bytes_of_features(classifier.map_shapes(), len(classifier.classes), made.different)
-        place = place_of_features(size, device, clips=made.different, shown=recipe.clips)
+        place = place_of_features(size, device, clips=made.different, shown=recipe.clips, processes=processes)
     memory = made.memory + size if made.memory is not None and place == device else made.memory
     return replace(made, masked_runs=runs, memory=memory, features=0 if place is None else size)
 
@@ -122,6 +136,7 @@ def _plan(
     *,
     states: int = 0,
     share: float = 1.0,
+    processes: int = 1,
 ) -> Plan:
     """Add up the peak of a step, what the optimizer keeps, the clips that are kept, and what is in use already.
 
@@ -132,15 +147,18 @@ def _plan(
         different = min(recipe.distinct, recipe.distinct if different is None else different)
     clip = 3 * model.frames * model.size[0] * model.size[1]
     kept = clip * (different or 0) if recipe.distinct is not None else _cached(source, clip, different)
-    peak = peak_of_step(model, recipe.batch_size, step)
+    own = -(-recipe.batch_size // processes)
+    kept += AHEAD * own * clip * 4 if recipe.distinct is None else 0  # floats
+    peak = peak_of_step(model, own, step)
     memory = None if peak is None else int(MARGIN * share * peak) + states + kept
     if memory is not None and device.type == "cpu":
         memory += used_bytes()
     shown = different if different is None else min(different, recipe.clips)
     free = free_bytes(device)
     if free is not None and device.type == "cpu":
-        free += used_bytes()  # what this process holds already is counted on both sides
-    return Plan(recipe.steps, recipe.batch_size, recipe.steps * recipe.batch_size, shown, memory, free, device.type)
+        free = free // processes + used_bytes()  # what this process holds already is counted on both sides
+    shape = (recipe.steps, recipe.batch_size, recipe.steps * recipe.batch_size, shown)
+    return Plan(*shape, memory, free, device.type, processes=processes)
 
 
 def _cached(source: Source, clip: int, different: int | None) -> int:

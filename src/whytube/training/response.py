@@ -20,6 +20,7 @@ from whytube.search.masked import masked_logits
 from whytube.search.response import build_response
 from whytube.search.tracks import random_tracks
 from whytube.search.verify import SELECTING_FILLS, ask
+from whytube.training.devices import ALONE
 from whytube.training.loop import Loop
 from whytube.tubes import cell_coverage
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import ClipBatch, Source
     from whytube.search.response import Response
+    from whytube.training.devices import Ranks
     from whytube.training.history import Record
     from whytube.training.recipe import Recipe
 
@@ -49,11 +51,12 @@ def fit_response(
     resume: bool = False,
     progress: Callable[[Record], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> Response | None:
     """Train the response of a classifier with `recipe.masked_runs` runs; None without any, or for one without cuts.
 
     Of the recipe only its seed and `masked_runs` are used. folder: receives FILE, to resume from. on_step: called with
-    the steps taken and their number.
+    the steps taken and their number. ranks: see `fit_classifier`; more processes than CLIPS are of no use here.
     """
     steps = -(-recipe.masked_runs // (CLIPS * TUBES))
     if classifier.response_cut is None or steps == 0:
@@ -70,7 +73,7 @@ def fit_response(
         warmup=WARMUP,
         momentum=0.9,
     )
-    loop = _ResponseLoop(classifier, source, own, device)
+    loop = _ResponseLoop(classifier, source, own, device, ranks)
     with _frozen(classifier):
         loop.run(folder, resume=resume, progress=progress, on_step=on_step, report_every=20, save_every=10)
     return loop.response.eval()
@@ -94,12 +97,14 @@ class _ResponseLoop(Loop):
 
     file = FILE
 
-    def __init__(self, classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device) -> None:
-        super().__init__(classifier, source, recipe, device, argument="classifier")
+    def __init__(
+        self, classifier: VideoClassifier, source: Source, recipe: Recipe, device: torch.device, ranks: Ranks
+    ) -> None:
+        super().__init__(classifier, source, recipe, device, argument="classifier", ranks=ranks)
         classifier.eval()
         response = build_response(classifier)
         assert response is not None
-        self.response = self.module = response.to(device)
+        self.response = self.module = self.called = response.to(device)
         self.optimizer = recipe.build_optimizer(self.response.parameters())
         self.same |= {"response": response.cut, "classifier's fingerprint": fingerprint(classifier)}
 
@@ -107,8 +112,9 @@ class _ResponseLoop(Loop):
         """Return the squared error of predicted logits, whose sum is free, for random tubes."""
         cut, (frames, height, width) = self.response.cut, batch.clips.shape[2:]
         rng = np.random.default_rng([self.recipe.seed, self.step])
-        drawn = random_tracks(rng, len(batch.clips) * TUBES, frames=frames, area=AREA).tubes((height, width))
-        boxes = torch.from_numpy(drawn).to(self.device)
+        drawn = random_tracks(rng, self.share.total * TUBES, frames=frames, area=AREA).tubes((height, width))
+        own = drawn.reshape(self.share.total, TUBES, frames, 4)[self.share.rows].reshape(-1, frames, 4)
+        boxes = torch.from_numpy(own).to(self.device)
         with torch.no_grad():
             question = ask(self.classifier, batch.clips)
             every = torch.ones(len(batch.clips), TUBES, dtype=torch.bool, device=self.device)
@@ -118,7 +124,7 @@ class _ResponseLoop(Loop):
             h = self.classifier.front(batch.clips, cut).repeat_interleave(TUBES, 0)
         covered = cell_coverage(boxes, (h.shape[2], h.shape[3], h.shape[4]), (height, width))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            found = self.classifier.back(self.response(h, covered), cut)
+            found = self.classifier.back(self.called(h, covered), cut)
         error = mse_loss(_centred(found.float()), _centred(target.float()))
         return error, (question.positive == batch.labels).float().mean()
 

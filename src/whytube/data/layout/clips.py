@@ -123,13 +123,14 @@ class FolderSource:
         chosen = tuple(items[checks.check_int(as_int(place), "index", 0, last)] for place in indices)
         with ThreadPoolExecutor(self.workers) as pool:
             decoded = list(pool.map(self._decode, chosen))
-        pixels = torch.empty(len(chosen), 3, self.frames, *self.size, dtype=torch.uint8)
+        pinned = torch.device(device).type == "cuda"  # so that the copy does not hold up the host
+        pixels = torch.empty(len(chosen), 3, self.frames, *self.size, dtype=torch.uint8, pin_memory=pinned)
         attributes = torch.empty(len(chosen), len(self.attribute_names), dtype=torch.bool)
         for b, (item, clip) in enumerate(zip(chosen, decoded, strict=True)):
             pixels[b], attributes[b] = clip.pixels, item.attributes
         steps = (len(chosen), self.frames)
         return FolderBatch(
-            clips=pixels.to(device).float().div_(255.0),
+            clips=pixels.to(device, non_blocking=pinned).float().div_(255.0),
             labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=device),
             attributes=attributes.to(device),
             items=chosen,
