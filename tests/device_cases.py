@@ -84,6 +84,11 @@ def class_bias(ranks, folder, device):
     return fitted_explainer(ranks, folder, device, "paper")
 
 
+def some_negatives(ranks, folder, device):
+    """Drawn for the whole batch; clips come again, so that features are kept."""
+    return fitted_explainer(ranks, folder, device, "paper", negatives=2, clips=84)
+
+
 def both_terms(ranks, folder, device):
     return fitted_explainer(ranks, folder, device, "ours+class", optimizer="adamw")
 
@@ -115,6 +120,7 @@ CASES = {
         response,
         more_processes_than_clips,
         class_bias,
+        some_negatives,
         both_terms,
         places,
         resumed,
