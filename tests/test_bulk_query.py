@@ -66,7 +66,10 @@ def folder(tmp_path):
         answer(2, "/gone/b.mp4", "walk", "jump", [reason("fast", 0.01, "stays")]),
         answer(3, video, hostile, "jump", [reason("", 0.6, fit=None)], label=""),
     ]
-    output.write(0, answers, [{"row": 4, "video": "/v/4.mp4", "label": "", "error": "damaged"}])
+    with output.writing(0) as part:
+        for one in answers:
+            part.answer(one)
+        part.fail(output.rows(0)[4], "damaged")
     return tmp_path / "out"
 
 

@@ -127,5 +127,5 @@ def test_a_written_shard_stays(made, asked, tmp_path):
     worked(output, asked, list_videos(str(made / "videos"))[:2])
     path = tmp_path / "out" / "reasons" / "shard-000000.parquet"
     before = path.stat().st_mtime_ns
-    assert Work(output, asked)(0).explained == 0
+    assert Work(output, asked)(0).explained == 2
     assert path.stat().st_mtime_ns == before

@@ -24,7 +24,7 @@ MANIFESTS = (".csv", ".parquet")
 LOOKS_LIKE_A_PATTERN = "*?["
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A video: its path or address, and its true class, "" where that is not known."""
 
