@@ -65,7 +65,7 @@ def test_a_run_goes_on_and_takes_new_videos(bulk, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault", ["a full disk, run again with room", "a worker killed", "a video that kills every worker"]
+    "fault", ["files that may not grow, run again", "a worker killed", "a video that kills every worker"]
 )
 def test_faults(bulk, videos, plain, tmp_path, fault):
     assert bulk_faults.check(fault, bulk, videos, plain[0], tmp_path, random.Random(0)) == ""
