@@ -69,7 +69,7 @@ def folder(tmp_path):
     with output.writing(0) as part:
         for one in answers:
             part.answer(one)
-        part.fail(output.rows(0)[4], "damaged")
+        part.fail(output.rows(0)[4], "damaged: /v/4.mp4")
     return tmp_path / "out"
 
 
@@ -86,7 +86,7 @@ def test_summary(folder):
     assert cells["jump", "walk"]["share"] == pytest.approx(2 / 3)
     assert cells["walk", "jump"]["word"] is None
     assert (found["least"][0]["positive"], found["least"][0]["explained"]) == ("walk", 0.0)
-    assert found["failures"] == [{"error": "damaged", "videos": 1, "example": "/v/4.mp4"}]
+    assert found["failures"] == [{"error": "damaged: the video", "videos": 1, "example": "/v/4.mp4"}]
 
 
 def test_examples_come_strongest_first(folder):
@@ -101,7 +101,8 @@ def test_the_command(folder, tmp_path):
     said = CliRunner().invoke(app, ["query", str(folder), "--top", "3"], catch_exceptions=False).stdout
     assert "4 videos explained, 1 failed, 33.3 % classified as labelled" in said
     assert "jump, not walk: with ball (2 answers, fits 80 %)" in said
-    assert "1 x damaged" in said
+    assert "jump, not walk: 2 answers, 100 % explained, most often by with ball (67 % of the reasons)" in said
+    assert "1 x damaged: the video" in said
     told = CliRunner().invoke(app, ["query", str(folder), "--json"], catch_exceptions=False).stdout
     assert json.loads(told)["totals"]["explained"] == 4
     page = tmp_path / "page.html"

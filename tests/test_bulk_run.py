@@ -10,9 +10,10 @@ import pytest
 
 import bulk_faults
 from bulk_faults import Bulk, make_videos, undisturbed
-from whytube.bulk.listing import list_videos
+from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked
-from whytube.bulk.run import run_bulk
+from whytube.bulk.run import _shares, run_bulk
+from whytube.errors import ArgumentError
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,26 @@ def test_a_run_goes_on_and_takes_new_videos(bulk, tmp_path):
     assert (again.explained, again.before) == (0, 3)
     assert (third.explained, third.before, third.videos) == (1, 3, 4)
     assert told == [(3, 3), (4, 4)]
+
+
+def test_gpus_are_shared_among_workers():
+    there = {"CPU": 8.0, "GPU": 2.0}
+    assert _shares(there, None, "cpu") == (8, 0)
+    assert _shares(there, 3, "cpu") == (3, 0)
+    assert _shares(there, None, "cuda") == (2, 1)
+    assert _shares(there, 1, "cuda") == (1, 1)
+    assert _shares(there, 5, "cuda") == (5, 1 / 3)
+    with pytest.raises(ArgumentError, match="has no GPU"):
+        _shares({"CPU": 8.0}, None, "cuda")
+
+
+def test_wrong_ways_to_run_are_refused(tmp_path):
+    asked = Asked(model="demo", model_hash="")
+    with pytest.raises(ArgumentError, match="give one of them"):
+        run_bulk([Listed("a.mp4")], asked, tmp_path / "out", versions={}, workers=0, ray="auto")
+    with pytest.raises(ArgumentError, match=r"nothing answers at 127\.0\.0\.1:1 "):
+        run_bulk([Listed("a.mp4")], asked, tmp_path / "out", versions={}, workers=1, ray="127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

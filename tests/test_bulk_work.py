@@ -10,6 +10,7 @@ from pyarrow import dataset
 
 from bulk_faults import MODEL, make_videos
 from whytube import explain
+from whytube.bulk import work
 from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked, Output
 from whytube.bulk.work import DEATHS, Work
@@ -99,9 +100,41 @@ def test_windows_slide_over_a_long_video(made, asked, tmp_path):
     assert last["times"] == pytest.approx([frame / 8 for frame in last["frames"]])
 
 
+def test_a_long_video_that_ends_in_damage_has_failed_as_a_whole(made, asked, tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    good = write_video(tmp_path / "good.mp4", (rng.random((48, 24, 32, 3)) * 200).astype(np.uint8), 8.0)
+    last = write_video(tmp_path / "last.mp4", np.full((48, 24, 32, 3), 80, np.uint8), 8.0)
+    monkeypatch.setattr("whytube.bulk.tables.HELD", 2)
+    windows = work.iter_windows
+
+    def damaged(path, **how):
+        for number, clip in enumerate(windows(path, **how)):
+            if path == last and number == 4:
+                raise ValueError("the rest is damaged")
+            yield clip
+
+    monkeypatch.setattr(work, "iter_windows", damaged)
+    listed = [Listed(str(good)), Listed(str(last))]
+    _, answers, failures = worked(Output(tmp_path / "out"), replace(asked, window=1.0), listed)
+    assert [row["row"] for row in answers] == [0] * 6
+    assert [(row["row"], row["error"]) for row in failures] == [(1, "ValueError: the rest is damaged")]
+
+
+def test_a_video_in_windows_stays_in_hand_until_its_end(made, asked, tmp_path, monkeypatch):
+    path = write_video(tmp_path / "long.mp4", np.full((96, 24, 32, 3), 80, np.uint8), 8.0)
+    output = Output(tmp_path / "out")
+    seen, own = [], Work._asked
+    monkeypatch.setattr(Work, "_asked", lambda work, reads: [seen.append(output.attempts(0)), own(work, reads)][1])
+    worked(output, replace(asked, window=0.5, batch=4), [Listed(str(path))])
+    assert seen == [1] * 6
+    assert output.attempts(0) == 0
+
+
 def test_addresses_are_fetched(made, asked, tmp_path):
     listed = list_videos(f"file://{made / 'videos'}/clip_000.mp4")
-    _, answers, _ = worked(Output(tmp_path / "out"), asked, [*listed, Listed(f"file://{tmp_path}/gone.mp4")])
+    bad = [Listed(f"file://{tmp_path}/gone.mp4"), Listed(f"file://{made}/videos/clip_006.mp4")]
+    _, answers, failures = worked(Output(tmp_path / "out"), asked, [*listed, *bad])
+    assert failures[1]["error"].startswith(f"file://{made}/videos/clip_006.mp4 is not a video")
     assert [row["video"] for row in answers] == [listed[0].video]
     plain = worked(Output(tmp_path / "plain"), asked, [Listed(str(made / "videos" / "clip_000.mp4"))])[1]
     assert answers[0]["reasons"] == plain[0]["reasons"]

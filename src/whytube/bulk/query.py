@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whytube.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 REGION = "a region without a word"
 EXAMPLES = 3
@@ -41,8 +41,10 @@ QUERIES = {
         SELECT positive, negative, count(*) AS answers, avg(explained::INT) AS explained
         FROM answers GROUP BY ALL ORDER BY explained, answers DESC, positive, negative LIMIT $top
     """,
-    "failures": "SELECT error, count(*) AS videos, min(video) AS example FROM failures GROUP BY ALL "
-    "ORDER BY videos DESC, error LIMIT $top",
+    "failures": """
+        SELECT replace(error, video, 'the video') AS error, count(*) AS videos, min(video) AS example
+        FROM failures GROUP BY ALL ORDER BY videos DESC, error LIMIT $top
+    """,
     "totals": """
         SELECT (SELECT count(DISTINCT row) FROM answers) AS explained, (SELECT count(*) FROM failures) AS failed,
                (SELECT count(*) FROM answers) AS answers,
@@ -101,20 +103,34 @@ class Answers:
         """
         return self.rows(sql, positive=positive, negative=negative, count=count)
 
-    def lines(self, found: dict[str, Any]) -> Iterator[str]:
-        """Write the tables of `summary` for people."""
+    def lines(self, found: dict[str, Any], top: int = 10) -> Iterator[str]:
+        """Write the tables of `summary` for people; top: confusions, of which all are found."""
         totals = found["totals"]
         right = "" if totals["accuracy"] is None else f", {100 * totals['accuracy']:.1f} % classified as labelled"
         yield f"{totals['explained']} videos explained, {totals['failed']} failed{right}"
-        yield "\nwhat explains a confusion most often"
-        for row in found["words"]:
-            fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
-            yield f"  {row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
-        yield "\nexplained least"
-        for row in found["least"]:
-            share = f"{100 * row['explained']:.0f} % of {row['answers']}"
-            yield f"  {row['positive']}, not {row['negative']}: {share}"
-        if found["failures"]:
-            yield "\nfailures"
-            for row in found["failures"]:
-                yield f"  {row['videos']} x {row['error']}"
+        yield from _section("what explains a confusion most often", map(_word_line, found["words"]))
+        yield from _section("most frequent confusions", map(_confusion_line, found["confusions"][:top]))
+        yield from _section("explained least", map(_least_line, found["least"]))
+        yield from _section("failures", (f"{row['videos']} x {row['error']}" for row in found["failures"]))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        if place == 0:
+            yield f"\n{title}"
+        yield f"  {line}"
+
+
+def _word_line(row: dict[str, Any]) -> str:
+    fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
+    return f"{row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
+
+
+def _confusion_line(row: dict[str, Any]) -> str:
+    word = "" if row["word"] is None else f", most often by {row['word']} ({100 * row['share']:.0f} % of the reasons)"
+    explained = f"{100 * row['explained']:.0f} % explained"
+    return f"{row['positive']}, not {row['negative']}: {row['answers']} answers, {explained}{word}"
+
+
+def _least_line(row: dict[str, Any]) -> str:
+    return f"{row['positive']}, not {row['negative']}: {100 * row['explained']:.0f} % of {row['answers']}"

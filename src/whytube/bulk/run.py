@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import math
 import os
+import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ def run_bulk(
         workers = 0
     if workers == 0 and ray is not None:
         raise ArgumentError("`workers=0` runs in this process, and `ray` names a cluster: give one of them")
+    _require_answer(ray)
     with locked_folder(out, who="another bulk run", error=DataError):
         output = Output(out)
         sizes, done = output.open(asked, listed, versions), output.done()
@@ -152,6 +154,19 @@ def _cluster(workers: int | None, address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _require_answer(address: str | None) -> None:
+    """Refuse an address HOST:PORT where nothing listens: Ray would try for minutes."""
+    host, _, port = (address or "").rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(
+            f"nothing answers at {address} ({error}): start a cluster with `ray start --head`, and name what it prints"
+        ) from error
 
 
 def _shares(there: Mapping[str, float], workers: int | None, device: str) -> tuple[int, float]:

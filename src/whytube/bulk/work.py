@@ -109,6 +109,7 @@ class Work:
         classifier = self.model.classifier
         for row in rows:
             self.output.attempt([row.row])
+            path = Path(row.video)
             try:
                 with _local(row.video) as path:
                     content = video_hash(path)
@@ -121,7 +122,7 @@ class Work:
             except Exception as error:  # whatever a file does to a decoder, the others are read
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise DataError(f"no room for a copy of {row.video} in {tempfile.gettempdir()}") from error
-                yield Read(row, error=_told(error))
+                yield Read(row, error=_told(error).replace(str(path), row.video))
 
     def _answers(self, reads: Sequence[Read]) -> Iterator[dict[str, Any] | Read]:
         """Explain clips together; where that fails, each by itself, so that one does not spoil the others."""

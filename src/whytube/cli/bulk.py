@@ -116,7 +116,7 @@ def query(
     if as_json:
         print_result("", found, as_json=True)
         return
-    for line in answers.lines(found):
+    for line in answers.lines(found, top):
         print_plain(line)
     if html is not None:
         print_plain(f"page: {html}")
