@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from whytube.bulk import page as bulk_page
 from whytube.bulk.listing import Listed
 from whytube.bulk.output import Asked, Output
 from whytube.bulk.page import explanation_of, write_page
@@ -75,7 +76,13 @@ def folder(tmp_path):
 
 def test_summary(folder):
     found = Answers(folder).summary(2)
-    assert found["totals"] == {"explained": 4, "failed": 1, "answers": 4, "accuracy": pytest.approx(1 / 3)}
+    assert found["totals"] == {
+        "explained": 4,
+        "failed": 1,
+        "missing": 0,
+        "answers": 4,
+        "accuracy": pytest.approx(1 / 3),
+    }
     assert [(r["positive"], r["negative"], r["word"], r["answers"]) for r in found["words"]] == [
         ("jump", "walk", "with ball", 2),
         ("<script>alert(1)</script>", "jump", "a region without a word", 1),
@@ -120,6 +127,12 @@ def test_folders_without_answers(tmp_path):
         Answers(tmp_path / "new")
 
 
+def test_an_unfinished_run_says_what_is_missing(folder):
+    Output(folder).open(Asked(model="demo", model_hash=""), [Listed(f"/v/{n}.mp4") for n in range(7)], {})
+    answers = Answers(folder)
+    assert next(answers.lines(answers.summary())).startswith("4 videos explained, 1 failed, 2 not done yet, 33.3 %")
+
+
 def test_damaged_answers(folder):
     Path(folder / "reasons" / "shard-000000.parquet").write_bytes(b"PAR1 no parquet")
     with pytest.raises(DataError, match="cannot read the answers"):
@@ -131,6 +144,14 @@ def test_the_page_escapes_what_it_shows(folder, tmp_path):
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "no longer at /gone/b.mp4" in text
+
+
+def test_many_confusions_have_fewer_clips_each(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(bulk_page, "CLIPS", 2)
+    text = write_page(Answers(folder), tmp_path / "page.html").read_text()
+    assert "The 2 most frequent have example clips." in text
+    assert text.count("<video") == 2, "one each"
+    assert "no longer at" not in text
 
 
 @pytest.mark.browser

@@ -47,7 +47,8 @@ QUERIES = {
     """,
     "totals": """
         SELECT (SELECT count(DISTINCT row) FROM answers) AS explained, (SELECT count(*) FROM failures) AS failed,
-               (SELECT count(*) FROM answers) AS answers,
+               (SELECT count(*) FROM videos) - (SELECT count(DISTINCT row) FROM answers)
+               - (SELECT count(*) FROM failures) AS missing, (SELECT count(*) FROM answers) AS answers,
                (SELECT avg((label = predicted)::INT) FROM (SELECT DISTINCT row, label, predicted FROM answers
                 WHERE label <> '')) AS accuracy
     """,
@@ -70,13 +71,19 @@ class Answers:
             files = sorted(str(path) for path in (self.folder / name).glob("shard-*.parquet"))
             if not files:
                 raise DataError(f"{self.folder} holds no answers yet: run `whytube bulk` to its end")
-            try:
-                self.engine.read_parquet(files).create_view(view)
-            except duckdb.Error as error:
-                raise self._unreadable(error) from error
+            self._view(view, files)
+        self._view("videos", [str(self.folder / "videos.parquet")])
+
+    def _view(self, name: str, files: list[str]) -> None:
+        import duckdb
+
+        try:
+            self.engine.read_parquet(files).create_view(name)
+        except duckdb.Error as error:
+            raise self._unreadable(error) from error
 
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
-        """Rows of a query over the views `answers` and `failures`."""
+        """Rows of a query over the views `answers`, `failures` and `videos`."""
         import duckdb
 
         try:
@@ -107,7 +114,8 @@ class Answers:
         """Write the tables of `summary` for people; top: confusions, of which all are found."""
         totals = found["totals"]
         right = "" if totals["accuracy"] is None else f", {100 * totals['accuracy']:.1f} % classified as labelled"
-        yield f"{totals['explained']} videos explained, {totals['failed']} failed{right}"
+        missing = f", {totals['missing']} not done yet" if totals["missing"] else ""
+        yield f"{totals['explained']} videos explained, {totals['failed']} failed{missing}{right}"
         yield from _section("what explains a confusion most often", map(_word_line, found["words"]))
         yield from _section("most frequent confusions", map(_confusion_line, found["confusions"][:top]))
         yield from _section("explained least", map(_least_line, found["least"]))
