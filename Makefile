@@ -56,6 +56,7 @@ bench: $(READY) ## Measure the layer, the explainer's training step, masked clip
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/bulk.py
+	$(BIN)/python benchmarks/bulk_profile.py
 
 results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md

@@ -7,13 +7,15 @@ import random
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import bulk_faults
 from bulk_faults import Bulk, make_videos, undisturbed
 from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked
 from whytube.bulk.run import _shares, run_bulk
-from whytube.errors import ArgumentError
+from whytube.cli import app
+from whytube.errors import ArgumentError, WhytubeError
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,25 @@ def test_wrong_ways_to_run_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match=r"nothing answers at 127\.0\.0\.1:1 "):
         run_bulk([Listed("a.mp4")], asked, tmp_path / "out", versions={}, workers=1, ray="127.0.0.1:1")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "s3://bucket/answers"], "must be a folder, not an address"),
+        (["--out", "out", "--workers", "-1"], "`workers` must be"),
+        (["--out", "out", "--window", "0"], "`window` must be"),
+        (["--out", "out", "--negatives", "wlk"], "unknown class 'wlk'"),
+        (["--out", "out", "--negatives", ","], "`negatives` must be"),
+        (["--out", "out", "--workers", "2", "--device", "cuda:0"], "there is no CUDA device|gives each worker a GPU"),
+    ],
+)
+def test_wrong_words_leave_nothing_behind(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    make_videos(tmp_path / "videos", 1)
+    with pytest.raises(WhytubeError, match=said):
+        CliRunner().invoke(app, ["bulk", "videos", *words], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["videos"]
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from whytube.bulk.query import Answers
 
-CELLS, CLIPS = 400, 120
+CELLS, CLIPS = 400, 72
 """Confusions on the page at most, the most frequent, and example clips among them: fewer each where they are many."""
 
 

@@ -41,6 +41,8 @@ def bulk(
 ) -> None:
     """Explain many videos: answers in OUT/reasons, videos that could not be explained in OUT/failures (Parquet).
 
+    The exit code is 0 also where videos failed; 2 where the run could not go on, and the same command finishes it.
+
     Example: `whytube bulk clips/ --model jhmdb-i3d --out answers`
     """
     from whytube.bulk.listing import list_videos
@@ -55,6 +57,8 @@ def bulk(
 
     if window is not None and not 0 < window < 3600:
         raise ArgumentError(f"`window` must be a number of seconds, more than 0 and less than 3600, got {window}")
+    if ":/" in str(out):  # what is left of s3://
+        raise ArgumentError(f"`out` must be a folder, not an address, got {out}: mount the store, or copy the answers")
     how = Effort(tubes=find_effort(effort), area=area)
     where = device if ray is not None and device == "cuda" else str(find_device(device))  # the GPUs may be elsewhere
     if workers != 0 and where.startswith("cuda:"):
