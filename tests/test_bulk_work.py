@@ -13,6 +13,8 @@ from whytube import explain
 from whytube.bulk import work
 from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked, Output
+from whytube.bulk.page import write_page
+from whytube.bulk.query import Answers
 from whytube.bulk.work import DEATHS, Work
 from whytube.video import write_video
 
@@ -98,6 +100,10 @@ def test_windows_slide_over_a_long_video(made, asked, tmp_path):
     last = answers[-1]["reasons"][0]
     assert set(last["frames"]) <= {80, 84, 88, 92}
     assert last["times"] == pytest.approx([frame / 8 for frame in last["frames"]])
+    assert json.loads(answers[-1]["settings"])["sampling"] == "window"
+    text = write_page(Answers(tmp_path / "out"), tmp_path / "page.html").read_text()
+    assert "<video" in text
+    assert "cannot be shown" not in text
 
 
 def test_a_long_video_that_ends_in_damage_has_failed_as_a_whole(made, asked, tmp_path, monkeypatch):

@@ -148,10 +148,9 @@ class Work:
         elif not isinstance(self.asked.negatives, str):
             names = list(self.asked.negatives)
         effort = Effort(tubes=self.asked.effort, area=self.asked.area)
+        reading = Reading(sampling="uniform" if self.asked.window is None else "window")
         clips = [read.clip for read in reads if read.clip is not None]
-        question = Question(
-            clips, self.model, None, names, k=self.asked.k, fills=FILLS, effort=effort, reading=Reading()
-        )
+        question = Question(clips, self.model, None, names, k=self.asked.k, fills=FILLS, effort=effort, reading=reading)
         return question.told(question.answer())
 
 
