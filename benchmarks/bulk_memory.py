@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from measure import publish
+from measure import publish, ray_workers
 from pyarrow import dataset
 
 from whytube.versions import provenance
@@ -142,7 +142,7 @@ def _run(words: list[str], out: Path, rows: int) -> dict[str, Any]:
     driver, workers, course = 0.0, 0.0, {}
     while process.poll() is None:
         driver = max(driver, _peak(process.pid))
-        workers = max([workers, *(_peak(pid) for pid in _workers())])
+        workers = max([workers, *(_peak(pid) for pid in ray_workers())])
         shards = sum(1 for _ in (out / "reasons").glob("shard-*")) if (out / "reasons").exists() else 0
         course.setdefault(shards, round(driver))
         time.sleep(1)
@@ -162,16 +162,6 @@ def _peak(pid: int) -> float:
     except OSError:
         return 0.0
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
-
-
-def _workers() -> Iterator[int]:
-    """Find the actors of Ray Data on this machine."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"MapWorker" in (entry / "cmdline").read_bytes():
-                yield int(entry.name)
-        except OSError:
-            continue
 
 
 if __name__ == "__main__":

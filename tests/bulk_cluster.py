@@ -32,8 +32,7 @@ class Nodes:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.communicate(timeout=60)
 
     def kill(self, pid):
         """Kill the node that a process is of, as a power cut does, and add another one."""

@@ -197,7 +197,9 @@ def node_killed(bulk, videos, out, rng):
 
 
 def driver_killed(bulk, videos, out, rng):
-    os.killpg(begun(bulk, videos, out, rng).pid, signal.SIGKILL)
+    process = begun(bulk, videos, out, rng)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
     return again(bulk, videos, out)
 
 
