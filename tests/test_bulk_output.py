@@ -74,6 +74,7 @@ def test_many_videos_have_larger_shards(output):
     sizes = output.open(ASKED, [*listed(1) * (SHARDS * SHARD + 1)], {})
     assert set(sizes[:-1]) == {SHARD + 1}
     assert len(sizes) <= SHARDS
+    assert Output(output.folder / "long").open(replace(ASKED, window=2.0), listed(1, 2, 3), {}) == [1, 1, 1]
     last = output.rows(len(sizes) - 1)
     assert [row.row for row in last] == list(range(sum(sizes[:-1]), sum(sizes)))
 

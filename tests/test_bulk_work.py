@@ -40,8 +40,8 @@ def network(made):
 
 
 def worked(output, asked, listed):
-    output.open(asked, listed, {})
-    outcome = Work(output, asked)(0)
+    sizes = output.open(asked, listed, {})
+    outcome, *_ = [Work(output, asked)(shard) for shard in range(len(sizes))]
     return outcome, *(
         dataset.dataset(sorted((output.folder / name).glob("*.parquet"))).to_table().to_pylist()
         for name in ("reasons", "failures")

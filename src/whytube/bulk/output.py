@@ -83,13 +83,13 @@ class Output:
                     f"{self.folder} holds answers to other questions ({', '.join(different)} differ): "
                     "choose another folder, or ask the same"
                 )
-        sizes = self._list(listed)
+        sizes = self._list(listed, SHARD if asked.window is None else 1)  # long videos one by one
         if not path.exists():  # last: what is listed is whole
             text = json.dumps(asked.told() | {"versions": dict(versions)}, indent=1)
             write_whole(path, text + "\n", error=DataError)
         return sizes
 
-    def _list(self, listed: Sequence[Listed]) -> list[int]:
+    def _list(self, listed: Sequence[Listed], least: int) -> list[int]:
         """Write videos.parquet where it lacks videos; returns the number of videos of each shard."""
         import pyarrow as pa
 
@@ -99,7 +99,7 @@ class Output:
         new = self._new(old, listed)
         sizes = [count["counts"] for count in old["shard"].value_counts().to_pylist()]  # they are in order
         if new:
-            size = min(max(SHARD, -(-len(new) // SHARDS)), LARGEST)
+            size = min(max(least, -(-len(new) // SHARDS)), LARGEST)
             columns = {
                 "row": range(len(old), len(old) + len(new)),
                 "video": [one.video for one in new],

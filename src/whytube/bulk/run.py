@@ -121,7 +121,7 @@ def _with_ray(
             _Actor,
             fn_constructor_args=(output, asked, "cuda" if gpus else device),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=size),
+            compute=ray.data.ActorPoolStrategy(size=min(size, len(shards))),
             num_cpus=1,
             num_gpus=gpus,
         )
