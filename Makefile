@@ -57,6 +57,7 @@ bench: $(READY) ## Measure the layer, the explainer's training step, reading for
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/bulk.py
+	$(BIN)/python benchmarks/bulk_profile.py
 
 results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
 	$(BIN)/python studies/results.py page results --out docs/results.md

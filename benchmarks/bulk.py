@@ -4,19 +4,22 @@
 
 Every run explains the same clips of the embedded world. The plain loop loads the model once and explains one video
 after the other, with one torch thread, as a worker has. Times of bulk runs are from the first finished shards to the
-last: what starting Ray and the models takes is told apart. Says how much memory the driver took at most.
+last: what starting Ray and the models takes is told apart. Says how much memory the driver took at most, and the CPU
+time of a video, which means something also where others use the machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import tempfile
 import time
 from pathlib import Path
 
 import torch
+from measure import cpu_seconds, ray_workers
 
 from whytube import explain, load_model
 from whytube.bulk import output
@@ -42,13 +45,25 @@ def main() -> None:
                 {"run": f"bulk, {workers} on Ray", **_bulk(listed, options, Path(folder) / str(workers), workers)}
             )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print("| run | videos per second | over the plain loop | start-up in seconds |\n| --- | --- | --- | --- |")
+    print(
+        "| run | videos per second | over the plain loop | CPU seconds per video, over the plain loop | start-up in s |"
+    )
+    print("| --- | --- | --- | --- | --- |")
     for row in rows:
         row["ratio"] = round(row["rate"] / rows[0]["rate"], 3)
-        print(f"| {row['run']} | {row['rate']:.2f} | {row['ratio']:.2f} | {row['start']:.1f} |")
+        row["cpu_ratio"] = round(row["cpu"] / rows[0]["cpu"], 3)
+        print(
+            f"| {row['run']} | {row['rate']:.2f} | {row['ratio']:.2f} | {row['cpu_ratio']:.2f} | {row['start']:.1f} |"
+        )
     print(f"driver: {peak:.0f} MB at most")
     if options.out:
-        told = {"rows": rows, "videos": options.videos, "driver_mb": round(peak), "effort": options.effort}
+        told = {
+            "rows": rows,
+            "load": os.getloadavg()[0],
+            "videos": options.videos,
+            "driver_mb": round(peak),
+            "effort": options.effort,
+        }
         told["provenance"] = provenance(torch.device("cpu"), seed=0)
         Path(options.out).write_text(json.dumps(told, indent=1) + "\n")
 
@@ -57,23 +72,25 @@ def _plain(listed: list[Listed], options: argparse.Namespace) -> dict[str, float
     began = time.perf_counter()
     model = load_model(options.model)
     explain(listed[0].video, model, effort=options.effort)
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), time.process_time()
     for one in listed:
         explain(one.video, model, effort=options.effort)
-    return {"rate": len(listed) / (time.perf_counter() - start), "start": start - began}
+    cpu = (time.process_time() - spent) / len(listed)
+    return {"rate": len(listed) / (time.perf_counter() - start), "start": start - began, "cpu": cpu}
 
 
 def _bulk(listed: list[Listed], options: argparse.Namespace, out: Path, workers: int) -> dict[str, float]:
     asked = output.Asked(model=options.model, model_hash="", effort=options.effort)
-    marks: list[tuple[float, int]] = []
+    marks: list[tuple[float, int, float]] = []
     began = time.perf_counter()
 
     def progress(done: int, _: int) -> None:
-        marks.append((time.perf_counter(), done))
+        marks.append((time.perf_counter(), done, sum(map(cpu_seconds, ray_workers()))))
 
     run_bulk(listed, asked, out, versions=versions(), workers=workers, progress=progress)
-    (first, before), (last, after) = marks[workers - 1], marks[-1]
-    return {"rate": (after - before) / (last - first), "start": marks[0][0] - began}
+    (first, before, spent), (last, after, all_spent) = marks[workers - 1], marks[-1]
+    cpu = (all_spent - spent) / (after - before)
+    return {"rate": (after - before) / (last - first), "start": marks[0][0] - began, "cpu": cpu}
 
 
 def _options() -> argparse.Namespace:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +81,25 @@ def extra_bytes(call: Callable[[], object], device: torch.device) -> int | None:
 def _resident(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field + ":")).split()[1]) * 1024
+
+
+def ray_workers() -> list[int]:
+    """Find the processes of Ray Data's actors on this machine."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"MapWorker" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far; 0 where it is gone."""
+    try:
+        fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def options(description: str | None) -> argparse.ArgumentParser:

@@ -1,11 +1,11 @@
 """Breaks bulk runs in every way that real ones break, and counts.
 
-    python tests/bulk_faults.py [--videos 40] [--rounds 3] [--seed 0]
+    python tests/bulk_faults.py [--videos 40] [--rounds 3] [--seed 0] [--only WORD] [--out results/bulk-faults.json]
 
-Each fault is made for real, with processes: a worker killed, the driver killed and the command run again, Ctrl-C, a
-full disk, videos that are no videos, a video that kills every worker (as a lack of memory does), two drivers at a
-time. After each, every video must be in the answers exactly once or in the failures exactly once, with the same answers
-as an undisturbed run. Prints a row per fault.
+Each fault is made for real, with processes, on a Ray cluster of three nodes: a worker killed, a node killed, the driver
+killed and the command run again, Ctrl-C, a full disk, videos that are no videos (in every run), workers that run out of
+memory, two drivers at a time. After each, every video must be in the answers exactly once or in the failures exactly
+once, with the same answers as an undisturbed run. Prints a row per fault.
 """
 
 import argparse
@@ -22,10 +22,16 @@ from pathlib import Path
 
 import numpy as np
 
+from bulk_cluster import Nodes, actors
+
 SOURCE = Path(__file__).parent.parent / "src"
 MODEL = '''
-"""A tiny network; a clip that is nearly white kills its process, as the system does when memory ends."""
-import os, signal, time, torch, whytube
+"""A tiny network. `how.json` beside this file says what is wrong with the machine that it runs on."""
+import json, os, pathlib, resource, signal, sys, time, torch, whytube
+
+def how(name):
+    file = pathlib.Path(__file__).with_name("how.json")
+    return json.loads(file.read_text()).get(name, 0) if file.exists() else 0
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -34,9 +40,17 @@ class Net(torch.nn.Module):
         self.body = torch.nn.Conv3d(3, 4, 3, padding=1)
         self.head = torch.nn.Linear(4, 3)
     def forward(self, clips):
-        if float(clips.detach().float().mean((1, 2, 3, 4)).max()) > 1.0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(float(os.environ.get("SLOW", "0")))
+        if float(clips.detach().float().mean((1, 2, 3, 4)).max()) > 1.0:  # a clip that is nearly white
+            if not how("gigabytes"):
+                os.kill(os.getpid(), signal.SIGKILL)  # as the system does when memory ends
+            if how("least"):  # the process may not have more
+                resource.setrlimit(resource.RLIMIT_DATA, (how("least"), -1))
+            try:
+                torch.ones(how("gigabytes"), 1 << 28)
+                time.sleep(20)
+            finally:
+                resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))
+        time.sleep(how("slow"))
         return self.head(self.body(clips).relu().mean((2, 3, 4)) * 20)
 
 def build():
@@ -64,18 +78,21 @@ def make_videos(folder, count, *, poison=False):
 
 
 class Bulk:
-    """The command, with its environment."""
+    """The command, in this process (workers=0), on a Ray of its own, or on a cluster (nodes)."""
 
-    def __init__(self, folder, *, workers=2):
-        self.folder, self.workers = Path(folder), workers
+    def __init__(self, folder, *, workers=2, nodes=None):
+        self.folder, self.workers, self.nodes = Path(folder), workers, nodes
         self.model = self.folder / "tiny.py"
         self.model.write_text(MODEL)
 
-    def start(self, videos, out, *, slow=0.0, workers=None, limit=None):
+    def start(self, videos, out, *, workers=None, limit=None, **how):
+        self.model.with_name("how.json").write_text(json.dumps(how))
+        workers = self.workers if workers is None else workers
         words = [sys.executable, "-m", "whytube", "bulk", str(videos), "--model", f"{self.model}:build"]
-        words += ["--out", str(out), "--workers", str(self.workers if workers is None else workers), "--json"]
-        words += ["--effort", "2", "-k", "1"]
-        environment = os.environ | {"SLOW": str(slow), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)}
+        words += ["--out", str(out), "--workers", str(workers), "--json", "--effort", "2", "-k", "1"]
+        if workers and self.nodes is not None:
+            words += ["--ray", self.nodes.address]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)}
 
         def limited():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then a write beyond it fails, as on a full disk
@@ -96,6 +113,10 @@ class Bulk:
         said, told = process.communicate(timeout=540)
         return process.returncode, said, told
 
+    def actors(self, process):
+        """Find the processes of the workers of a run."""
+        return actors(process.pid if self.nodes is None else self.nodes.process.pid)
+
 
 def answers(out):
     """Answers and failures by video, and how often each came."""
@@ -107,6 +128,14 @@ def answers(out):
             value = (row["positive"], row["negative"], round(row["p_positive"], 4)) if table == "reasons" else "failed"
             found.setdefault(row["video"], []).append(value)
     return found
+
+
+def reasons(out):
+    """Why videos failed."""
+    from pyarrow import dataset
+
+    rows = dataset.dataset(sorted((out / "failures").glob("*.parquet"))).to_table().to_pylist()
+    return {row["video"]: row["error"] for row in rows}
 
 
 def shards(out):
@@ -127,99 +156,139 @@ def kill_group(process):
     process.communicate()
 
 
-def actors(driver):
-    """Find the processes of the pool's workers below a driver."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"MapWorker" in words:
-            found.append(int(entry.name))
-    return [pid for pid in found if _descends(pid, driver)]
-
-
-def _descends(pid, driver):
-    while pid > 1:
-        if pid == driver:
-            return True
-        try:
-            pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            return False
-    return False
-
-
-def worker_killed(bulk, videos, out, rng):
-    process = bulk.start(videos, out, slow=0.05)
-    if not wait_for(lambda: actors(process.pid) and shards(out) >= 1 if (out / "reasons").exists() else False):
-        return "the run did not begin", process.communicate()[1]
+def begun(bulk, videos, out, rng, **how):
+    """Start a run and wait until it is somewhere in its course."""
+    process = bulk.start(videos, out, slow=0.05, **how)
+    wait_for(lambda: process.poll() is not None or ((out / "reasons").exists() and shards(out) >= 1))
     time.sleep(rng.random())
-    for pid in actors(process.pid)[:1]:
-        os.kill(pid, signal.SIGKILL)
+    return process
+
+
+def ended(process):
     told = process.communicate(timeout=540)[1]
     return ("" if process.returncode == 0 else f"exit {process.returncode}"), told
 
 
-def driver_killed(bulk, videos, out, rng):
-    process = bulk.start(videos, out, slow=0.05)
-    wait_for(lambda: (out / "reasons").exists() and shards(out) >= 1)
-    time.sleep(rng.random())
-    kill_group(process)
+def again(bulk, videos, out):
     code, _, told = bulk.run(videos, out)
     return ("" if code == 0 else f"exit {code} the second time"), told
 
 
+def nothing(bulk, videos, out, rng):
+    return ended(bulk.start(videos, out))
+
+
+def worker_killed(bulk, videos, out, rng):
+    process = begun(bulk, videos, out, rng)
+    found = bulk.actors(process)
+    if not found:
+        return "there was no worker to kill", ended(process)[1]
+    os.kill(found[0], signal.SIGKILL)
+    return ended(process)
+
+
+def node_killed(bulk, videos, out, rng):
+    process = begun(bulk, videos, out, rng)
+    found = bulk.actors(process)
+    if not found:
+        return "there was no node to kill", ended(process)[1]
+    bulk.nodes.kill(found[0])
+    return ended(process)
+
+
+def driver_killed(bulk, videos, out, rng):
+    process = begun(bulk, videos, out, rng)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return again(bulk, videos, out)
+
+
 def interrupted(bulk, videos, out, rng):
-    process = bulk.start(videos, out, slow=0.05)
-    wait_for(lambda: (out / "reasons").exists() and shards(out) >= 1)
-    time.sleep(rng.random())
+    process = begun(bulk, videos, out, rng)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     if process.returncode not in (0, 130):
         return f"Ctrl-C gave exit {process.returncode}", ""
-    code, _, told = bulk.run(videos, out)
-    return ("" if code == 0 else f"exit {code} the second time"), told
+    return again(bulk, videos, out)
 
 
-def full_disk(bulk, videos, out, rng):
+def limited_files(bulk, videos, out, rng):
     code, _, told = bulk.run(videos, out, workers=0, limit=4096)
     if code != 2 or "cannot write" not in told:
         return f"exit {code} on a full disk", told
-    code, _, told = bulk.run(videos, out)
-    return ("" if code == 0 else f"exit {code} once there was room"), told
+    return again(bulk, videos, out)
 
 
-def poisoned(bulk, videos, out, rng):
-    white = make_videos(out.parent / "white", 12, poison=True)
-    code, _, told = bulk.run(white, out)
+def full_disk(bulk, videos, out, rng):
+    """Write to a disk of 40 KiB (root may mount one), which workers on all nodes find full."""
+    out.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "none", out], check=True)
+    try:
+        code, _, told = bulk.run(videos, out)
+        if code != 2 or "cannot write" not in told:
+            return f"exit {code} on a full disk", told
+        subprocess.run(["mount", "-o", "remount,size=64m", out], check=True)
+        wrong, told = again(bulk, videos, out)
+        for path in out.rglob("*.parquet"):  # kept for `answers`, after the disk is gone
+            kept = out.parent / f"{out.name}-kept" / path.relative_to(out)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(path.read_bytes())
+    finally:
+        subprocess.run(["umount", out], check=True)
+    if not wrong:
+        out.rmdir()
+        (out.parent / f"{out.name}-kept").rename(out)
+    return wrong, told
+
+
+def poisoned(bulk, videos, out, rng, why="3 workers died of it", **how):
+    white = make_videos(out.parent / f"white-{out.name}", 12, poison=True)
+    code, _, told = bulk.run(white, out, **how)
     found = answers(out)
     bad = [video for video, rows in found.items() if len(rows) != 1]
-    deadly = found.get(str(white / "clip_003.mp4"))
-    if code or bad or len(found) != 12 or deadly != ["failed"]:
+    deadly = reasons(out).get(str(white / "clip_003.mp4"), "")
+    if code or bad or len(found) != 12 or why not in deadly:
         return f"exit {code}, {bad}, {len(found)} videos, the deadly one {deadly}", told
     return "own videos", told
+
+
+def too_large(bulk, videos, out, rng):
+    return poisoned(bulk, videos, out, rng, "memory", gigabytes=4, least=2 << 30)
+
+
+def monitored(bulk, videos, out, rng):
+    """Ray's own monitor kills the worker whose clip takes 5 GB once 3 more than now are used."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    limit = {"RAY_memory_usage_threshold": f"{(memory.total - memory.available + (3 << 30)) / memory.total:.3f}"}
+    with Nodes(2, environment=limit | {"RAY_memory_monitor_refresh_ms": "50"}) as nodes:
+        return poisoned(Bulk(bulk.folder, nodes=nodes), videos, out, rng, gigabytes=5)
 
 
 def two_drivers(bulk, videos, out, rng):
     process = bulk.start(videos, out, slow=0.05)
     wait_for(lambda: (out / ".lock").exists() and (out / "run.json").exists())
     os.kill(process.pid, signal.SIGSTOP)  # so that it is not done before the other one begins
-    code, _, told = bulk.run(videos, out)
+    code, _, told = bulk.run(videos, out, slow=0.05)
     os.kill(process.pid, signal.SIGCONT)
-    first = process.communicate(timeout=540)[1]
+    wrong, first = ended(process)
     if code != 2 or "another bulk run is writing" not in told:
         return f"the second driver ended with {code}", told
-    return ("" if process.returncode == 0 else f"exit {process.returncode} of the first"), first
+    return wrong, first
 
 
 FAULTS = {
+    "none but damaged videos": nothing,
     "a worker killed": worker_killed,
+    "a node killed": node_killed,
     "the driver killed, run again": driver_killed,
     "Ctrl-C, run again": interrupted,
     "a full disk, run again with room": full_disk,
+    "files that may not grow, run again": limited_files,
     "a video that kills every worker": poisoned,
+    "a video too large for a worker's memory": too_large,
+    "a video whose workers Ray's memory monitor kills": monitored,
     "two drivers at a time": two_drivers,
 }
 
@@ -251,22 +320,33 @@ def main():
     parser.add_argument("--videos", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="faults whose name has this in it")
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
-    rng, broken = random.Random(options.seed), 0
-    with tempfile.TemporaryDirectory() as folder:
-        bulk = Bulk(folder)
+    rng, rows = random.Random(options.seed), []
+    with tempfile.TemporaryDirectory() as folder, Nodes(3) as nodes:
+        bulk = Bulk(folder, nodes=nodes)
         videos = make_videos(Path(folder) / "videos", options.videos)
         expected, _ = undisturbed(bulk, videos, Path(folder) / "plain")
         print(
-            f"| fault | {options.videos} videos, times | each video exactly once, same answers |\n| --- | --- | --- |"
+            f"| fault | times, {options.videos} videos | each video exactly once, same answers |\n| --- | --- | --- |"
         )
-        for name in FAULTS:
+        for name in (name for name in FAULTS if options.only in name):
             wrong = [check(name, bulk, videos, expected, Path(folder), rng) for _ in range(options.rounds)]
-            broken += sum(map(bool, wrong))
-            print(f"| {name} | {options.rounds} | {options.rounds - sum(map(bool, wrong))} |", flush=True)
+            rows.append({"fault": name, "times": options.rounds, "right": wrong.count("")})
+            print(f"| {name} | {options.rounds} | {wrong.count('')} |", flush=True)
             for text in filter(None, wrong):
-                print(text, file=sys.stderr)
-    sys.exit(1 if broken else 0)
+                print(text, file=sys.stderr, flush=True)
+    if options.out:
+        import ray
+        import torch
+
+        from whytube.versions import provenance
+
+        told = {"videos": options.videos, "nodes": 3, "rows": rows, "ray": ray.__version__}
+        told["provenance"] = provenance(torch.device("cpu"), seed=options.seed)
+        options.out.write_text(json.dumps(told, indent=1) + "\n")
+    sys.exit(1 if any(row["right"] < row["times"] for row in rows) else 0)
 
 
 if __name__ == "__main__":

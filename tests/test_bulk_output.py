@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from whytube.bulk.listing import Listed
-from whytube.bulk.output import SHARD, Asked, Output
+from whytube.bulk.output import SHARD, SHARDS, Asked, Output
 from whytube.errors import DataError
 
 ASKED = Asked(model="demo", model_hash="abc")
@@ -21,18 +21,22 @@ def output(tmp_path):
 
 
 def test_rows_and_shards_stay_and_new_videos_are_added(output):
-    first = output.open(ASKED, listed(*range(20)), {})
+    assert output.open(ASKED, listed(*range(20)), {}) == [SHARD, 4]
+    first = output.rows()
     assert [row.shard for row in first] == [0] * SHARD + [1] * 4
-    assert output.open(ASKED, listed(*range(20)), {}) == first == output.rows()
-    more = output.open(ASKED, [*listed(20), *listed(*range(20))], {})
+    assert output.rows(1) == first[SHARD:]
+    assert output.open(ASKED, listed(*range(20)), {}) == [SHARD, 4]
+    assert output.open(ASKED, [*listed(20), *listed(*range(20))], {}) == [SHARD, 4, 1]
+    more = output.rows()
     assert more[:20] == first
     assert [(row.row, row.video, row.shard) for row in more[20:]] == [(20, "/videos/20.mp4", 2)]
 
 
 def test_the_same_video_may_come_often(output):
-    rows = output.open(ASKED, listed(1, 1, 1), {})
-    assert [row.row for row in rows] == [0, 1, 2]
-    assert output.open(ASKED, listed(1, 1, 1, 1), {})[3].row == 3
+    assert output.open(ASKED, listed(1, 1, 1), {}) == [3]
+    assert [row.row for row in output.rows()] == [0, 1, 2]
+    assert output.open(ASKED, listed(1, 1, 1, 1), {}) == [3, 1]
+    assert output.rows(1)[0].row == 3
     with pytest.raises(DataError, match="made of other videos"):
         output.open(ASKED, listed(2, 1), {})
 
@@ -57,8 +61,26 @@ def test_a_shard_is_done_when_its_answers_are_there(output):
     output.attempt([0, 1])
     output.attempt([1])
     assert [output.attempts(row) for row in (0, 1, 2)] == [1, 2, 0]
-    output.write(0, [], [{"row": 0, "video": "a", "label": "", "error": "broken"}])
+    with output.writing(0) as part:
+        part.fail(output.rows(0)[0], "broken")
+        assert output.done() == set()
     assert output.done() == {0}
-    assert [output.attempts(row) for row in (0, 1)] == [0, 2], "what is written is not in hand any more"
+    assert output.failed(0) == 1
     output.forget_attempts()
     assert output.attempts(1) == 0
+
+
+def test_many_videos_have_larger_shards(output):
+    sizes = output.open(ASKED, [*listed(1) * (SHARDS * SHARD + 1)], {})
+    assert set(sizes[:-1]) == {SHARD + 1}
+    assert len(sizes) <= SHARDS
+    assert Output(output.folder / "long").open(replace(ASKED, window=2.0), listed(1, 2, 3), {}) == [1, 1, 1]
+    last = output.rows(len(sizes) - 1)
+    assert [row.row for row in last] == list(range(sum(sizes[:-1]), sum(sizes)))
+
+
+def test_a_broken_list_of_videos_is_told(output):
+    output.open(ASKED, listed(1), {})
+    (output.folder / "videos.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match=r"cannot read .*videos\.parquet"):
+        output.open(ASKED, listed(1), {})

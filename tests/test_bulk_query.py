@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from whytube.bulk import page as bulk_page
 from whytube.bulk.listing import Listed
 from whytube.bulk.output import Asked, Output
 from whytube.bulk.page import explanation_of, write_page
@@ -66,13 +67,22 @@ def folder(tmp_path):
         answer(2, "/gone/b.mp4", "walk", "jump", [reason("fast", 0.01, "stays")]),
         answer(3, video, hostile, "jump", [reason("", 0.6, fit=None)], label=""),
     ]
-    output.write(0, answers, [{"row": 4, "video": "/v/4.mp4", "label": "", "error": "damaged"}])
+    with output.writing(0) as part:
+        for one in answers:
+            part.answer(one)
+        part.fail(output.rows(0)[4], "damaged: /v/4.mp4")
     return tmp_path / "out"
 
 
 def test_summary(folder):
     found = Answers(folder).summary(2)
-    assert found["totals"] == {"explained": 4, "failed": 1, "answers": 4, "accuracy": pytest.approx(1 / 3)}
+    assert found["totals"] == {
+        "explained": 4,
+        "failed": 1,
+        "missing": 0,
+        "answers": 4,
+        "accuracy": pytest.approx(1 / 3),
+    }
     assert [(r["positive"], r["negative"], r["word"], r["answers"]) for r in found["words"]] == [
         ("jump", "walk", "with ball", 2),
         ("<script>alert(1)</script>", "jump", "a region without a word", 1),
@@ -83,7 +93,7 @@ def test_summary(folder):
     assert cells["jump", "walk"]["share"] == pytest.approx(2 / 3)
     assert cells["walk", "jump"]["word"] is None
     assert (found["least"][0]["positive"], found["least"][0]["explained"]) == ("walk", 0.0)
-    assert found["failures"] == [{"error": "damaged", "videos": 1, "example": "/v/4.mp4"}]
+    assert found["failures"] == [{"error": "damaged: the video", "videos": 1, "example": "/v/4.mp4"}]
 
 
 def test_examples_come_strongest_first(folder):
@@ -98,7 +108,8 @@ def test_the_command(folder, tmp_path):
     said = CliRunner().invoke(app, ["query", str(folder), "--top", "3"], catch_exceptions=False).stdout
     assert "4 videos explained, 1 failed, 33.3 % classified as labelled" in said
     assert "jump, not walk: with ball (2 answers, fits 80 %)" in said
-    assert "1 x damaged" in said
+    assert "jump, not walk: 2 answers, 100 % explained, most often by with ball (67 % of the reasons)" in said
+    assert "1 x damaged: the video" in said
     told = CliRunner().invoke(app, ["query", str(folder), "--json"], catch_exceptions=False).stdout
     assert json.loads(told)["totals"]["explained"] == 4
     page = tmp_path / "page.html"
@@ -116,6 +127,12 @@ def test_folders_without_answers(tmp_path):
         Answers(tmp_path / "new")
 
 
+def test_an_unfinished_run_says_what_is_missing(folder):
+    Output(folder).open(Asked(model="demo", model_hash=""), [Listed(f"/v/{n}.mp4") for n in range(7)], {})
+    answers = Answers(folder)
+    assert next(answers.lines(answers.summary())).startswith("4 videos explained, 1 failed, 2 not done yet, 33.3 %")
+
+
 def test_damaged_answers(folder):
     Path(folder / "reasons" / "shard-000000.parquet").write_bytes(b"PAR1 no parquet")
     with pytest.raises(DataError, match="cannot read the answers"):
@@ -127,6 +144,14 @@ def test_the_page_escapes_what_it_shows(folder, tmp_path):
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "no longer at /gone/b.mp4" in text
+
+
+def test_many_confusions_have_fewer_clips_each(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(bulk_page, "CLIPS", 2)
+    text = write_page(Answers(folder), tmp_path / "page.html").read_text()
+    assert "The 2 most frequent have example clips." in text
+    assert text.count("<video") == 2, "one each"
+    assert "no longer at" not in text
 
 
 @pytest.mark.browser

@@ -7,12 +7,15 @@ import random
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import bulk_faults
 from bulk_faults import Bulk, make_videos, undisturbed
-from whytube.bulk.listing import list_videos
+from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked
-from whytube.bulk.run import run_bulk
+from whytube.bulk.run import _shares, run_bulk
+from whytube.cli import app
+from whytube.errors import ArgumentError, WhytubeError
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +66,48 @@ def test_a_run_goes_on_and_takes_new_videos(bulk, tmp_path):
     assert told == [(3, 3), (4, 4)]
 
 
+def test_gpus_are_shared_among_workers():
+    there = {"CPU": 8.0, "GPU": 2.0}
+    assert _shares(there, None, "cpu") == (8, 0)
+    assert _shares(there, 3, "cpu") == (3, 0)
+    assert _shares(there, None, "cuda") == (2, 1)
+    assert _shares(there, 1, "cuda") == (1, 1)
+    assert _shares(there, 5, "cuda") == (5, 1 / 3)
+    with pytest.raises(ArgumentError, match="has no GPU"):
+        _shares({"CPU": 8.0}, None, "cuda")
+
+
+def test_wrong_ways_to_run_are_refused(tmp_path):
+    asked = Asked(model="demo", model_hash="")
+    with pytest.raises(ArgumentError, match="give one of them"):
+        run_bulk([Listed("a.mp4")], asked, tmp_path / "out", versions={}, workers=0, ray="auto")
+    with pytest.raises(ArgumentError, match=r"nothing answers at 127\.0\.0\.1:1 "):
+        run_bulk([Listed("a.mp4")], asked, tmp_path / "out", versions={}, workers=1, ray="127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "s3://bucket/answers"], "must be a folder, not an address"),
+        (["--out", "out", "--workers", "-1"], "`workers` must be"),
+        (["--out", "out", "--window", "0"], "`window` must be"),
+        (["--out", "out", "--negatives", "wlk"], "unknown class 'wlk'"),
+        (["--out", "out", "--negatives", ","], "`negatives` must be"),
+        (["--out", "out", "--workers", "2", "--device", "cuda:0"], "there is no CUDA device|gives each worker a GPU"),
+    ],
+)
+def test_wrong_words_leave_nothing_behind(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    make_videos(tmp_path / "videos", 1)
+    with pytest.raises(WhytubeError, match=said):
+        CliRunner().invoke(app, ["bulk", "videos", *words], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["videos"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault", ["a full disk, run again with room", "a worker killed", "a video that kills every worker"]
+    "fault", ["files that may not grow, run again", "a worker killed", "a video that kills every worker"]
 )
 def test_faults(bulk, videos, plain, tmp_path, fault):
     assert bulk_faults.check(fault, bulk, videos, plain[0], tmp_path, random.Random(0)) == ""

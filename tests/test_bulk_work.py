@@ -10,8 +10,11 @@ from pyarrow import dataset
 
 from bulk_faults import MODEL, make_videos
 from whytube import explain
+from whytube.bulk import work
 from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked, Output
+from whytube.bulk.page import write_page
+from whytube.bulk.query import Answers
 from whytube.bulk.work import DEATHS, Work
 from whytube.video import write_video
 
@@ -37,8 +40,8 @@ def network(made):
 
 
 def worked(output, asked, listed):
-    output.open(asked, listed, {})
-    outcome = Work(output, asked)(0)
+    sizes = output.open(asked, listed, {})
+    outcome, *_ = [Work(output, asked)(shard) for shard in range(len(sizes))]
     return outcome, *(
         dataset.dataset(sorted((output.folder / name).glob("*.parquet"))).to_table().to_pylist()
         for name in ("reasons", "failures")
@@ -97,11 +100,47 @@ def test_windows_slide_over_a_long_video(made, asked, tmp_path):
     last = answers[-1]["reasons"][0]
     assert set(last["frames"]) <= {80, 84, 88, 92}
     assert last["times"] == pytest.approx([frame / 8 for frame in last["frames"]])
+    assert json.loads(answers[-1]["settings"])["sampling"] == "window"
+    text = write_page(Answers(tmp_path / "out"), tmp_path / "page.html").read_text()
+    assert "<video" in text
+    assert "cannot be shown" not in text
+
+
+def test_a_long_video_that_ends_in_damage_has_failed_as_a_whole(made, asked, tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    good = write_video(tmp_path / "good.mp4", (rng.random((48, 24, 32, 3)) * 200).astype(np.uint8), 8.0)
+    last = write_video(tmp_path / "last.mp4", np.full((48, 24, 32, 3), 80, np.uint8), 8.0)
+    monkeypatch.setattr("whytube.bulk.tables.HELD", 2)
+    windows = work.iter_windows
+
+    def damaged(path, **how):
+        for number, clip in enumerate(windows(path, **how)):
+            if path == last and number == 4:
+                raise ValueError("the rest is damaged")
+            yield clip
+
+    monkeypatch.setattr(work, "iter_windows", damaged)
+    listed = [Listed(str(good)), Listed(str(last))]
+    _, answers, failures = worked(Output(tmp_path / "out"), replace(asked, window=1.0), listed)
+    assert [row["row"] for row in answers] == [0] * 6
+    assert [(row["row"], row["error"]) for row in failures] == [(1, "ValueError: the rest is damaged")]
+
+
+def test_a_video_in_windows_stays_in_hand_until_its_end(made, asked, tmp_path, monkeypatch):
+    path = write_video(tmp_path / "long.mp4", np.full((96, 24, 32, 3), 80, np.uint8), 8.0)
+    output = Output(tmp_path / "out")
+    seen, own = [], Work._asked
+    monkeypatch.setattr(Work, "_asked", lambda work, reads: [seen.append(output.attempts(0)), own(work, reads)][1])
+    worked(output, replace(asked, window=0.5, batch=4), [Listed(str(path))])
+    assert seen == [1] * 6
+    assert output.attempts(0) == 0
 
 
 def test_addresses_are_fetched(made, asked, tmp_path):
     listed = list_videos(f"file://{made / 'videos'}/clip_000.mp4")
-    _, answers, _ = worked(Output(tmp_path / "out"), asked, [*listed, Listed(f"file://{tmp_path}/gone.mp4")])
+    bad = [Listed(f"file://{tmp_path}/gone.mp4"), Listed(f"file://{made}/videos/clip_006.mp4")]
+    _, answers, failures = worked(Output(tmp_path / "out"), asked, [*listed, *bad])
+    assert failures[1]["error"].startswith(f"file://{made}/videos/clip_006.mp4 is not a video")
     assert [row["video"] for row in answers] == [listed[0].video]
     plain = worked(Output(tmp_path / "plain"), asked, [Listed(str(made / "videos" / "clip_000.mp4"))])[1]
     assert answers[0]["reasons"] == plain[0]["reasons"]
@@ -127,5 +166,5 @@ def test_a_written_shard_stays(made, asked, tmp_path):
     worked(output, asked, list_videos(str(made / "videos"))[:2])
     path = tmp_path / "out" / "reasons" / "shard-000000.parquet"
     before = path.stat().st_mtime_ns
-    assert Work(output, asked)(0).explained == 0
+    assert Work(output, asked)(0).explained == 2
     assert path.stat().st_mtime_ns == before

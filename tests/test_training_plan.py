@@ -1,5 +1,6 @@
 """What a training says at its start, and how it goes on in a log."""
 
+import io
 import itertools
 import re
 from dataclasses import replace
@@ -165,3 +166,21 @@ def test_the_end_of_a_training_is_said_in_a_log(log):
         bar.step(10, 10)
         bar.record(Record(10, 40, 0.1, 0.25, 0.5, 12.0))
     assert log.said()[-1] == "training: done, loss 0.250, right 50 %, 12 s"
+
+
+def test_a_unit_is_told_by_the_second(log):
+    lines = Lines("explaining", unit="videos", clock=lambda: log.now)
+    for done in (1016, 1032):
+        log.now += 4.0
+        lines(done, 100_000)
+    assert log.said() == ["explaining: 1032 of 100000, 4 videos per second, about 6.9 h left"]
+
+
+def test_a_terminal_shows_the_pace(monkeypatch):
+    shown = io.StringIO()
+    terminal = options.Console(file=shown, width=200, force_terminal=True, color_system=None)
+    monkeypatch.setattr(options, "errors", terminal)
+    with options.progress_bar("explaining", unit="videos") as progress:
+        progress(16, 64)
+        progress(32, 64)
+    assert re.search(r"explaining.* 50%.*32/64.* videos per second, about .* left", shown.getvalue())

@@ -4,7 +4,7 @@ import torch
 
 from video_files import encode_image, make_seq, make_video, number, numbers, picture
 from whytube.errors import ArgumentError, VideoError
-from whytube.video import Clip, iter_windows, probe, read_clip, sample_indices, write_video
+from whytube.video import Clip, iter_windows, probe, read_clip, read_frames, sample_indices, write_video
 from whytube.video import read as reading
 from whytube.video.decode import ContainerSource
 
@@ -12,6 +12,15 @@ from whytube.video.decode import ContainerSource
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     return make_video(tmp_path_factory.mktemp("plain") / "plain.mp4")
+
+
+def test_frames_by_their_numbers(plain):
+    clip = read_frames(plain, [13, 15, 17, 17], size=(24, 32))
+    assert numbers(clip) == [13, 15, 17, 17]
+    assert clip.indices.tolist() == [13, 15, 17, 17]
+    assert clip.times.tolist() == pytest.approx([13 / 25, 15 / 25, 17 / 25, 17 / 25])
+    with pytest.raises(VideoError, match="has 20 frames, not frames 18 to 21"):
+        read_frames(plain, [18, 21])
 
 
 class TestSampling:

@@ -19,7 +19,13 @@ import whytube
 def versions() -> dict[str, str]:
     """Versions of what computes."""
     found = {"whytube": whytube.__version__, "python": platform.python_version(), "torch": torch.__version__}
-    found["numpy"] = np.__version__
+    return found | {"numpy": np.__version__} | _installed()
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Versions of packages that are here; looking them up takes milliseconds, as much as a short explanation."""
+    found = {}
     for package in ("numba", "triton", "av", "opencv-python", "opencv-python-headless"):
         try:
             found[package] = metadata.version(package)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import glob
+import importlib.util
 import io
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -24,7 +25,7 @@ MANIFESTS = (".csv", ".parquet")
 LOOKS_LIKE_A_PATTERN = "*?["
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A video: its path or address, and its true class, "" where that is not known."""
 
@@ -38,6 +39,8 @@ def list_videos(source: str) -> list[Listed]:
     A manifest is a CSV or Parquet file with a column `video` (paths relative to the manifest, or addresses) and perhaps
     `class`, the true class. A video may be listed several times; it is then explained as often.
     """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ArgumentError("pyarrow is not installed: pip install 'whytube[bulk]'")
     if source.lower().endswith(MANIFESTS):
         return _manifest(source)
     if "://" in source:

@@ -14,32 +14,27 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from whytube.bulk.listing import Listed
+from whytube.bulk.tables import Part, Row, row_schema
 from whytube.errors import DataError
 from whytube.files import make_folder, read_json, whole_file, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
 SCHEMA = 1
-SHARD = 16
-"""Videos that are written together."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A video of a run."""
-
-    row: int
-    video: str
-    label: str
-    shard: int
+SHARD, SHARDS = 16, 2000
+"""Videos that are written together; they become more where there would be more shards than SHARDS, up to LARGEST."""
+LARGEST = 256
+GROUP = 4096
+"""Rows of videos.parquet that are read together when the videos of a shard are looked up."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,11 @@ class Output:
 
     folder: Path
 
-    def open(self, asked: Asked, listed: Sequence[Listed], versions: Mapping[str, str]) -> list[Row]:
-        """Begin, or go on with what is there; returns all rows. New videos are added after those that are listed."""
+    def open(self, asked: Asked, listed: Sequence[Listed], versions: Mapping[str, str]) -> list[int]:
+        """Begin, or go on with what is there. New videos are added after those that are listed.
+
+        Returns the number of videos of each shard.
+        """
         for name in ("reasons", "failures", "attempts"):
             make_folder(self.folder / name, error=DataError)
         path = self.folder / "run.json"
@@ -85,37 +83,56 @@ class Output:
                     f"{self.folder} holds answers to other questions ({', '.join(different)} differ): "
                     "choose another folder, or ask the same"
                 )
-        rows = self._rows(listed)
+        sizes = self._list(listed, SHARD if asked.window is None else 1)  # long videos one by one
         if not path.exists():  # last: what is listed is whole
             text = json.dumps(asked.told() | {"versions": dict(versions)}, indent=1)
             write_whole(path, text + "\n", error=DataError)
-        return rows
+        return sizes
 
-    def _rows(self, listed: Sequence[Listed]) -> list[Row]:
-        old = self.rows() if (self.folder / "videos.parquet").exists() else []
-        before = [Listed(row.video, row.label) for row in old]
-        if list(listed[: len(before)]) == before:
-            new = list(listed[len(before) :])
-        else:
-            known = set(before)
-            new = [one for one in listed if one not in known]
-            if len(known) < len(before) or not known & set(listed):
-                raise DataError(f"{self.folder} was made of other videos: choose another folder for these")
-        if not new:
-            return old
-        first = 1 + max((row.shard for row in old), default=-1)
-        rows = old + [
-            Row(len(old) + place, one.video, one.label, first + place // SHARD) for place, one in enumerate(new)
-        ]
-        self._write(self.folder / "videos.parquet", [asdict(row) for row in rows], _row_schema())
-        return rows
+    def _list(self, listed: Sequence[Listed], least: int) -> list[int]:
+        """Write videos.parquet where it lacks videos; returns the number of videos of each shard."""
+        import pyarrow as pa
 
-    def rows(self) -> list[Row]:
-        """Read the rows of a run."""
-        from pyarrow import parquet
+        old = row_schema().empty_table()
+        if (self.folder / "videos.parquet").exists():
+            old = self._videos()
+        new = self._new(old, listed)
+        sizes = [count["counts"] for count in old["shard"].value_counts().to_pylist()]  # they are in order
+        if new:
+            size = min(max(least, -(-len(new) // SHARDS)), LARGEST)
+            columns = {
+                "row": range(len(old), len(old) + len(new)),
+                "video": [one.video for one in new],
+                "label": [one.label for one in new],
+                "shard": [len(sizes) + place // size for place in range(len(new))],
+            }
+            added = pa.table({name: pa.array(values) for name, values in columns.items()}, schema=row_schema())
+            self._write(self.folder / "videos.parquet", pa.concat_tables([old, added]))
+            sizes += [min(size, len(new) - first) for first in range(0, len(new), size)]
+        return sizes
 
-        table = parquet.read_table(self.folder / "videos.parquet")
-        return [Row(**row) for row in table.to_pylist()]
+    def _new(self, old: pa.Table, listed: Sequence[Listed]) -> Sequence[Listed]:
+        """Videos that are listed and were not before."""
+        before = [Listed(*one) for one in zip(old["video"].to_pylist(), old["label"].to_pylist(), strict=True)]
+        if listed[: len(before)] == before:
+            return listed[len(before) :]
+        known = set(before)
+        if len(known) < len(before) or not known & set(listed):
+            raise DataError(f"{self.folder} was made of other videos: choose another folder for these")
+        return [one for one in listed if one not in known]
+
+    def _videos(self, shard: int | None = None) -> pa.Table:
+        from pyarrow import ArrowException, parquet
+
+        path = self.folder / "videos.parquet"
+        try:
+            return parquet.read_table(path, filters=None if shard is None else [("shard", "=", shard)])
+        except (ArrowException, OSError) as error:
+            raise DataError(f"cannot read {path}: {' '.join(str(error).split())}") from error
+
+    def rows(self, shard: int | None = None) -> list[Row]:
+        """Read the rows of a shard, or all."""
+        return [Row(**row) for row in self._videos(shard).to_pylist()]
 
     def done(self) -> set[int]:
         """Shards whose answers are there."""
@@ -125,13 +142,22 @@ class Output:
         """Whether the answers of a shard are there."""
         return (self.folder / "reasons" / _name(shard)).exists()
 
-    def write(self, shard: int, answers: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what became of a shard."""
+    def failed(self, shard: int) -> int:
+        """How many videos of a shard that is done could not be explained."""
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(self.folder / "failures" / _name(shard)).num_rows)
+
+    @contextmanager
+    def writing(self, shard: int) -> Iterator[Part]:
+        """Give the block the tables of a shard to fill; they are there once it ends, those of failures first."""
         name = _name(shard)
-        self._write(self.folder / "failures" / name, failures, failure_schema())
-        self._write(self.folder / "reasons" / name, answers, answer_schema())
-        for row in {int(entry["row"]) for entry in (*answers, *failures)}:
-            self._attempt(row).unlink(missing_ok=True)
+        with whole_file(self.folder / "reasons" / name, error=DataError) as path:
+            with Part(path) as part:
+                yield part
+            part.drop_failed()
+            self._write(self.folder / "failures" / name, part.failures)
+            _sync(path)
 
     def attempts(self, row: int) -> int:
         """How often a worker had a row in hand and died."""
@@ -158,78 +184,18 @@ class Output:
     def _attempt(self, row: int) -> Path:
         return self.folder / "attempts" / str(row)
 
-    def _write(self, path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
-        import pyarrow as pa
+    def _write(self, path: Path, table: pa.Table) -> None:
         from pyarrow import parquet
 
         with whole_file(path, error=DataError) as part:
-            parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), part)
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
+            parquet.write_table(table, part, row_group_size=GROUP)
+            _sync(part)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _name(shard: int) -> str:
     return f"shard-{shard:06d}.parquet"
-
-
-def _row_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([("row", pa.int64()), ("video", pa.string()), ("label", pa.string()), ("shard", pa.int64())])
-
-
-def failure_schema() -> pa.Schema:
-    """Columns of the table of failures."""
-    import pyarrow as pa
-
-    return pa.schema([("row", pa.int64()), ("video", pa.string()), ("label", pa.string()), ("error", pa.string())])
-
-
-def answer_schema() -> pa.Schema:
-    """Columns of the table of answers: one row per video (or window of it) and negative class, with its reasons."""
-    import pyarrow as pa
-
-    evidence = pa.struct(
-        [("fill", pa.string())]
-        + [(f"{of}_{when}", pa.float64()) for of in ("positive", "negative") for when in ("before", "after")]
-    )
-    reason = pa.struct(
-        [
-            ("attribute", pa.string()),
-            ("fit", pa.float64()),
-            ("score", pa.float64()),
-            ("verdict", pa.string()),
-            ("fall", pa.float64()),
-            ("frames", pa.list_(pa.int64())),
-            ("times", pa.list_(pa.float64())),
-            ("boxes", pa.list_(pa.list_(pa.float64(), 4))),
-            ("evidence", pa.list_(evidence)),
-        ]
-    )
-    return pa.schema(
-        [
-            ("row", pa.int64()),
-            ("video", pa.string()),
-            ("label", pa.string()),
-            ("start", pa.float64()),
-            ("end", pa.float64()),
-            ("predicted", pa.string()),
-            ("positive", pa.string()),
-            ("negative", pa.string()),
-            ("p_positive", pa.float64()),
-            ("p_negative", pa.float64()),
-            ("explained", pa.bool_()),
-            ("sentence", pa.string()),
-            ("reasons", pa.list_(reason)),
-            ("frames", pa.list_(pa.int64())),
-            ("fps", pa.float64()),
-            ("duration", pa.float64()),
-            ("height", pa.int64()),
-            ("width", pa.int64()),
-            ("video_hash", pa.string()),
-            ("model", pa.string()),
-            ("model_hash", pa.string()),
-            ("settings", pa.string()),
-            ("versions", pa.string()),
-        ]
-    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whytube.bulk.listing import is_address
+from whytube.bulk.query import EXAMPLES
 from whytube.explanation import Evidence, Explanation, Reason
 from whytube.report.confusions import Confusion, write_confusions
 from whytube.tubes import Tube
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from whytube.bulk.query import Answers
 
-CELLS, SHOWN = 400, 24
-"""Confusions on the page at most, and those of them, the most frequent, that have example clips."""
+CELLS, CLIPS = 400, 72
+"""Confusions on the page at most, the most frequent, and example clips among them: fewer each where they are many."""
 
 
 def write_page(answers: Answers, path: Path) -> Path:
@@ -26,14 +27,17 @@ def write_page(answers: Answers, path: Path) -> Path:
     found = answers.summary(1)
     rows, totals = found["confusions"], found["totals"]
     facts = [(str(totals["explained"]), "videos explained"), (str(totals["failed"]), "failed")]
+    if totals["missing"]:
+        facts.append((str(totals["missing"]), "not done yet"))
     if totals["accuracy"] is not None:
         facts.append((f"{100 * totals['accuracy']:.1f} %", "classified as labelled"))
     hidden = f"The {CELLS} most frequent of {len(rows)} confusions are shown. " if len(rows) > CELLS else ""
-    if len(rows) > SHOWN:
-        hidden += f"The {SHOWN} most frequent have example clips."
+    each = max(1, min(EXAMPLES, CLIPS // max(len(rows), 1)))
+    if len(rows) > CLIPS // each:
+        hidden += f"The {CLIPS // each} most frequent have example clips."
     confusions = []
     for place, row in enumerate(rows[:CELLS]):
-        shown = answers.examples(row["positive"], row["negative"]) if place < SHOWN else []
+        shown = answers.examples(row["positive"], row["negative"], each) if place < CLIPS // each else []
         examples = tuple(explanation_of(one, row["positive"], row["negative"]) for one in shown)
         word, share = row["word"] or "", row["share"] or 0.0
         confusions.append(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whytube.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 REGION = "a region without a word"
 EXAMPLES = 3
@@ -41,11 +41,14 @@ QUERIES = {
         SELECT positive, negative, count(*) AS answers, avg(explained::INT) AS explained
         FROM answers GROUP BY ALL ORDER BY explained, answers DESC, positive, negative LIMIT $top
     """,
-    "failures": "SELECT error, count(*) AS videos, min(video) AS example FROM failures GROUP BY ALL "
-    "ORDER BY videos DESC, error LIMIT $top",
+    "failures": """
+        SELECT replace(error, video, 'the video') AS error, count(*) AS videos, min(video) AS example
+        FROM failures GROUP BY ALL ORDER BY videos DESC, error LIMIT $top
+    """,
     "totals": """
         SELECT (SELECT count(DISTINCT row) FROM answers) AS explained, (SELECT count(*) FROM failures) AS failed,
-               (SELECT count(*) FROM answers) AS answers,
+               (SELECT count(*) FROM videos) - (SELECT count(DISTINCT row) FROM answers)
+               - (SELECT count(*) FROM failures) AS missing, (SELECT count(*) FROM answers) AS answers,
                (SELECT avg((label = predicted)::INT) FROM (SELECT DISTINCT row, label, predicted FROM answers
                 WHERE label <> '')) AS accuracy
     """,
@@ -68,13 +71,19 @@ class Answers:
             files = sorted(str(path) for path in (self.folder / name).glob("shard-*.parquet"))
             if not files:
                 raise DataError(f"{self.folder} holds no answers yet: run `whytube bulk` to its end")
-            try:
-                self.engine.read_parquet(files).create_view(view)
-            except duckdb.Error as error:
-                raise self._unreadable(error) from error
+            self._view(view, files)
+        self._view("videos", [str(self.folder / "videos.parquet")])
+
+    def _view(self, name: str, files: list[str]) -> None:
+        import duckdb
+
+        try:
+            self.engine.read_parquet(files).create_view(name)
+        except duckdb.Error as error:
+            raise self._unreadable(error) from error
 
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
-        """Rows of a query over the views `answers` and `failures`."""
+        """Rows of a query over the views `answers`, `failures` and `videos`."""
         import duckdb
 
         try:
@@ -101,20 +110,35 @@ class Answers:
         """
         return self.rows(sql, positive=positive, negative=negative, count=count)
 
-    def lines(self, found: dict[str, Any]) -> Iterator[str]:
-        """Write the tables of `summary` for people."""
+    def lines(self, found: dict[str, Any], top: int = 10) -> Iterator[str]:
+        """Write the tables of `summary` for people; top: confusions, of which all are found."""
         totals = found["totals"]
         right = "" if totals["accuracy"] is None else f", {100 * totals['accuracy']:.1f} % classified as labelled"
-        yield f"{totals['explained']} videos explained, {totals['failed']} failed{right}"
-        yield "\nwhat explains a confusion most often"
-        for row in found["words"]:
-            fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
-            yield f"  {row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
-        yield "\nexplained least"
-        for row in found["least"]:
-            share = f"{100 * row['explained']:.0f} % of {row['answers']}"
-            yield f"  {row['positive']}, not {row['negative']}: {share}"
-        if found["failures"]:
-            yield "\nfailures"
-            for row in found["failures"]:
-                yield f"  {row['videos']} x {row['error']}"
+        missing = f", {totals['missing']} not done yet" if totals["missing"] else ""
+        yield f"{totals['explained']} videos explained, {totals['failed']} failed{missing}{right}"
+        yield from _section("what explains a confusion most often", map(_word_line, found["words"]))
+        yield from _section("most frequent confusions", map(_confusion_line, found["confusions"][:top]))
+        yield from _section("explained least", map(_least_line, found["least"]))
+        yield from _section("failures", (f"{row['videos']} x {row['error']}" for row in found["failures"]))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        if place == 0:
+            yield f"\n{title}"
+        yield f"  {line}"
+
+
+def _word_line(row: dict[str, Any]) -> str:
+    fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
+    return f"{row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
+
+
+def _confusion_line(row: dict[str, Any]) -> str:
+    word = "" if row["word"] is None else f", most often by {row['word']} ({100 * row['share']:.0f} % of the reasons)"
+    explained = f"{100 * row['explained']:.0f} % explained"
+    return f"{row['positive']}, not {row['negative']}: {row['answers']} answers, {explained}{word}"
+
+
+def _least_line(row: dict[str, Any]) -> str:
+    return f"{row['positive']}, not {row['negative']}: {100 * row['explained']:.0f} % of {row['answers']}"

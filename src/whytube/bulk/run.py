@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import os
+import socket
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from whytube.bulk.listing import Listed
-    from whytube.bulk.output import Asked, Row
+    from whytube.bulk.output import Asked
 
 BLOCKS = 1000
 """Blocks that shards are spread over at most; a block is what is given to another actor when one dies."""
@@ -51,40 +54,37 @@ def run_bulk(
 ) -> Summary:
     """Explain videos into the folder `out`; what is there already is kept, so that a broken run goes on.
 
-    workers: actors on Ray; 0 runs in this process. None takes a worker per core where Ray is installed, else 0.
+    workers: actors on Ray; 0 runs in this process. None takes a worker per core, or per GPU, of the cluster where Ray
+        is installed, else 0.
     ray: address of a cluster; None starts a local one. progress: called with (videos done, of all).
     """
-    if workers is None:
-        workers = 0 if importlib.util.find_spec("ray") is None and ray is None else os.cpu_count() or 1
-    if workers and importlib.util.find_spec("ray") is None:
-        raise ArgumentError(
-            "Ray is not installed: pip install 'whytube[bulk]', or run in this process with `workers=0`"
-        )
+    if importlib.util.find_spec("ray") is None:
+        if workers or ray is not None:
+            raise ArgumentError(
+                "Ray is not installed: pip install 'whytube[bulk]', or run in this process with `workers=0`"
+            )
+        workers = 0
+    if workers == 0 and ray is not None:
+        raise ArgumentError("`workers=0` runs in this process, and `ray` names a cluster: give one of them")
+    _require_answer(ray)
     with locked_folder(out, who="another bulk run", error=DataError):
         output = Output(out)
-        rows = output.open(asked, listed, versions)
-        shards, done = _shards(rows), output.done()
-        left = [shard for shard in shards if shard not in done]
-        before = sum(len(shards[shard]) for shard in done)
+        sizes, done = output.open(asked, listed, versions), output.done()
+        videos = sum(sizes)
+        left = [shard for shard in range(len(sizes)) if shard not in done]
+        before = videos - sum(sizes[shard] for shard in left)
         count, explained, failed = before, 0, 0
         outcomes = (
-            _with_ray(output, asked, left, workers, device, ray) if workers else _here(output, asked, left, device)
+            _here(output, asked, left, device) if workers == 0 else _with_ray(output, asked, left, workers, device, ray)
         )
         for outcome in outcomes if left else ():
             if outcome.stop:
                 raise DataError(f"{outcome.stop}. What is done is kept: the same command goes on")
             explained, failed = explained + outcome.explained, failed + outcome.failed
-            count += len(shards[outcome.shard])
+            count += sizes[outcome.shard]
             if progress is not None:
-                progress(count, len(rows))
-        return Summary(len(rows), explained, failed, before)
-
-
-def _shards(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.shard, []).append(row)
-    return found
+                progress(count, videos)
+        return Summary(videos, explained, failed, before)
 
 
 def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> Iterator[Outcome]:
@@ -105,39 +105,76 @@ class _Actor:
 
 
 def _with_ray(
-    output: Output, asked: Asked, shards: Sequence[int], workers: int, device: str, address: str | None
+    output: Output, asked: Asked, shards: Sequence[int], workers: int | None, device: str, address: str | None
 ) -> Iterator[Outcome]:
     """Give shards to a pool of actors; Ray starts a dead one again and gives its shards to others.
 
     Ray Data holds back what its consumer has not taken, and items are numbers of shards, so memory stays bounded.
     """
+    output.forget_attempts()
+    with _cluster(workers, address) as ray:
+        size, gpus = _shares(ray.cluster_resources(), workers, device)
+        items = ray.data.from_items(
+            [{"shard": shard} for shard in shards], override_num_blocks=min(len(shards), BLOCKS)
+        )
+        outcomes = items.map_batches(
+            _Actor,
+            fn_constructor_args=(output, asked, "cuda" if gpus else device),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=min(size, len(shards))),
+            num_cpus=1,
+            num_gpus=gpus,
+        )
+        try:
+            for row in outcomes.iter_rows():
+                yield Outcome(**row)
+        except ray.exceptions.RayError as error:
+            raise DataError(f"Ray gave up: {' '.join(str(error).split())[-400:]}. What is done is kept") from error
+
+
+@contextmanager
+def _cluster(workers: int | None, address: str | None) -> Iterator[Any]:
+    """Join a cluster, or start one on this machine, for the length of the block, which gets the module ray."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     import ray
-    from ray.data import ActorPoolStrategy, DataContext
+    import ray.data
 
-    output.forget_attempts()
-    ours = not ray.is_initialized()
-    if ours:
-        local = {"num_cpus": max(workers, os.cpu_count() or 1)} if address is None else {"address": address}
-        ray.init(**local, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    if ray.is_initialized():
+        yield ray
+        return
+    where = {"num_cpus": max(workers or 1, os.cpu_count() or 1)} if address is None else {"address": address}
     try:
-        DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        blocks = min(len(shards), BLOCKS)
-        items = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=blocks)
-        outcomes = items.map_batches(
-            _Actor,
-            fn_constructor_args=(output, asked, device),
-            batch_size=1,
-            compute=ActorPoolStrategy(size=workers),
-            num_cpus=1,
-            num_gpus=1 if device.startswith("cuda") else 0,
-        )
-        for row in outcomes.iter_rows():
-            yield Outcome(**row)
-    except ray.exceptions.RayError as error:
-        raise DataError(f"Ray gave up: {' '.join(str(error).split())[-400:]}. What is done is kept") from error
+        ray.init(**where, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"cannot join a Ray cluster at {address}: {' '.join(str(error).split())[:300]}") from error
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield ray
     finally:
-        if ours:
-            ray.shutdown()
+        ray.shutdown()
+
+
+def _require_answer(address: str | None) -> None:
+    """Refuse an address HOST:PORT where nothing listens: Ray would try for minutes."""
+    host, _, port = (address or "").rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(
+            f"nothing answers at {address} ({error}): start a cluster with `ray start --head`, and name what it prints"
+        ) from error
+
+
+def _shares(there: Mapping[str, float], workers: int | None, device: str) -> tuple[int, float]:
+    """How many workers, and the GPUs of each: one, or a part of one where there are more workers than GPUs."""
+    if not device.startswith("cuda"):
+        return workers or max(1, int(there.get("CPU", 1))), 0
+    gpus = int(there.get("GPU", 0))
+    if not gpus:
+        raise ArgumentError("the Ray cluster has no GPU: run with `device=cpu`")
+    workers = workers or gpus
+    return workers, 1 / math.ceil(workers / gpus)

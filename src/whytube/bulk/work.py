@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +22,13 @@ from whytube.video import iter_windows, probe, read_clip
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from whytube.bulk.output import Asked, Output, Row
+    from whytube.bulk.output import Asked, Output
+    from whytube.bulk.tables import Part, Row
     from whytube.explanation import Explanation
     from whytube.video import Clip
 
 FILLS = ("mean", "blur", "freeze")
+FULL = (errno.ENOSPC, errno.EDQUOT)
 DEATHS = 3
 """A video that so many workers died of is given up."""
 
@@ -60,55 +63,45 @@ class Work:
             torch.set_num_threads(threads)
         self.output, self.asked = output, asked
         self.model = load_model(asked.model, device=device)
-        self.shards: dict[int, list[Row]] = {}
-        for row in output.rows():
-            self.shards.setdefault(row.shard, []).append(row)
 
     def __call__(self, shard: int) -> Outcome:
         """Explain a shard and write it; one that is written already stays."""
-        rows = self.shards[shard]
-        if self.output.is_done(shard):
-            return Outcome(shard)
-        answers: list[dict[str, Any]] = []
-        failures: dict[int, str] = {}
-        try:
-            self._explain(rows, answers, failures)
-            kept = [answer for answer in answers if answer["row"] not in failures]
-            self.output.write(shard, kept, [_failure(row, failures[row.row]) for row in rows if row.row in failures])
-        except DataError as error:  # the folder of the answers, not a video, is at fault
-            self.output.finish(row.row for row in rows)
-            return Outcome(shard, stop=str(error))
-        except BaseException:
-            self.output.finish(row.row for row in rows)  # stopped on purpose: nothing died of a video
-            raise
-        return Outcome(shard, len(rows) - len(failures), len(failures))
+        rows = self.output.rows(shard)
+        if not self.output.is_done(shard):
+            try:
+                with self.output.writing(shard) as part:
+                    self._explain(rows, part)
+            except DataError as error:  # the folder of the answers, not a video, is at fault
+                return Outcome(shard, stop=str(error))
+            finally:
+                self.output.finish(row.row for row in rows)  # whoever comes here did not die of a video
+        failed = self.output.failed(shard)
+        return Outcome(shard, len(rows) - failed, failed)
 
-    def _explain(self, rows: Sequence[Row], answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
+    def _explain(self, rows: Sequence[Row], part: Part) -> None:
         careful = [row for row in rows if self.output.attempts(row.row)]
         for row in careful:  # one at a time, so that it is known which video a worker dies of
             if self.output.attempts(row.row) >= DEATHS:
-                failures[row.row] = f"given up: {DEATHS} workers died of it, for lack of memory perhaps"
+                part.fail(row, f"given up: {DEATHS} workers died of it, for lack of memory perhaps")
                 continue
-            self._group([row], 1, answers, failures)
+            self._group([row], 1, part)
         fresh = [row for row in rows if row not in careful]
-        self._group(fresh, self.asked.batch, answers, failures)
+        self._group(fresh, self.asked.batch, part)
 
-    def _group(self, rows: Sequence[Row], batch: int, answers: list[dict[str, Any]], failures: dict[int, str]) -> None:
+    def _group(self, rows: Sequence[Row], batch: int, part: Part) -> None:
         """Explain videos, `batch` clips at a time, while the next ones are read."""
         for group in _ahead(self._read(rows), batch):
-            clips = []
             for read in group:
                 if read.error:
-                    failures[read.row.row] = read.error
-                else:
-                    clips.append(read)
-            for found in self._answers(clips):
+                    part.fail(read.row, read.error)
+            for found in self._answers([read for read in group if not read.error]):
                 if isinstance(found, Read):
-                    failures[found.row.row] = found.error
+                    part.fail(found.row, found.error)
                 else:
-                    answers.append(found)
+                    part.answer(found)
             # Of a video in windows more may come in the next group.
-            self.output.finish(read.row.row for read in (group if self.asked.window is None else group[:-1]))
+            more = None if self.asked.window is None else group[-1].row
+            self.output.finish(read.row.row for read in group if read.row != more)
         self.output.finish(row.row for row in rows)
 
     def _read(self, rows: Sequence[Row]) -> Iterator[Read]:
@@ -116,6 +109,7 @@ class Work:
         classifier = self.model.classifier
         for row in rows:
             self.output.attempt([row.row])
+            path = Path(row.video)
             try:
                 with _local(row.video) as path:
                     content = video_hash(path)
@@ -125,8 +119,10 @@ class Work:
                     stride = max(1, round(probe(path).fps * self.asked.window / classifier.frames))
                     for clip in iter_windows(path, frames=classifier.frames, stride=stride, size=classifier.size):
                         yield Read(row, clip, content)
-            except (WhytubeError, OSError, MemoryError) as error:
-                yield Read(row, error=_told(error))
+            except Exception as error:  # whatever a file does to a decoder, the others are read
+                if isinstance(error, OSError) and error.errno in FULL:
+                    raise DataError(f"no room for a copy of {row.video} in {tempfile.gettempdir()}") from error
+                yield Read(row, error=_told(error).replace(str(path), row.video))
 
     def _answers(self, reads: Sequence[Read]) -> Iterator[dict[str, Any] | Read]:
         """Explain clips together; where that fails, each by itself, so that one does not spoil the others."""
@@ -134,7 +130,7 @@ class Work:
             return
         try:
             whole = self._asked(reads)
-        except (WhytubeError, RuntimeError, MemoryError) as error:
+        except Exception as error:  # a network of the user's own may raise anything
             if len(reads) == 1:
                 yield replace(reads[0], clip=None, error=_told(error))
                 return
@@ -152,10 +148,9 @@ class Work:
         elif not isinstance(self.asked.negatives, str):
             names = list(self.asked.negatives)
         effort = Effort(tubes=self.asked.effort, area=self.asked.area)
+        reading = Reading(sampling="uniform" if self.asked.window is None else "window")
         clips = [read.clip for read in reads if read.clip is not None]
-        question = Question(
-            clips, self.model, None, names, k=self.asked.k, fills=FILLS, effort=effort, reading=Reading()
-        )
+        question = Question(clips, self.model, None, names, k=self.asked.k, fills=FILLS, effort=effort, reading=reading)
         return question.told(question.answer())
 
 
@@ -191,10 +186,6 @@ def _ahead(reads: Iterator[Read], batch: int) -> Iterator[list[Read]]:
         while now := following.result():
             following = pool.submit(group)
             yield now
-
-
-def _failure(row: Row, error: str) -> dict[str, Any]:
-    return {"row": row.row, "video": row.video, "label": row.label, "error": error}
 
 
 def _told(error: BaseException) -> str:

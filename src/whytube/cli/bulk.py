@@ -30,14 +30,18 @@ def bulk(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Models that work at a time, on Ray; 0: in this process. By default one per core, on Ray."),
+        typer.Option(
+            help="Models that work at a time, on Ray; 0: in this process. By default one per core, or per GPU."
+        ),
     ] = None,
     ray: Annotated[str | None, typer.Option(help="Join the Ray cluster at this address, or auto.")] = None,
     batch: Annotated[int, typer.Option(help="Videos that a model is asked about at a time.")] = 4,
-    device: Device = "cpu",
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Explain many videos: answers in OUT/reasons, videos that could not be explained in OUT/failures (Parquet).
+
+    The exit code is 0 also where videos failed; 2 where the run could not go on, and the same command finishes it.
 
     Example: `whytube bulk clips/ --model jhmdb-i3d --out answers`
     """
@@ -53,8 +57,14 @@ def bulk(
 
     if window is not None and not 0 < window < 3600:
         raise ArgumentError(f"`window` must be a number of seconds, more than 0 and less than 3600, got {window}")
+    if ":/" in str(out):  # what is left of s3://
+        raise ArgumentError(f"`out` must be a folder, not an address, got {out}: mount the store, or copy the answers")
     how = Effort(tubes=find_effort(effort), area=area)
-    where = str(find_device(device))
+    where = device if ray is not None and device == "cuda" else str(find_device(device))  # the GPUs may be elsewhere
+    if workers != 0 and where.startswith("cuda:"):
+        raise ArgumentError("Ray gives each worker a GPU: use `device=cuda`, and CUDA_VISIBLE_DEVICES to choose")
+    if workers is not None:
+        check_int(workers, "workers", 0)
     loaded = load_model(model)
     named: str | tuple[str, ...] = negatives
     if negatives not in ("runner-up", "all"):
@@ -78,7 +88,7 @@ def bulk(
         batch=check_int(batch, "batch", 1),
     )
     listed = list_videos(source)
-    with progress_bar("explaining") as progress:
+    with progress_bar("explaining", unit="videos") as progress:
         summary = run_bulk(
             listed, asked, out, versions=versions(), workers=workers, device=where, ray=ray, progress=progress
         )
@@ -110,7 +120,7 @@ def query(
     if as_json:
         print_result("", found, as_json=True)
         return
-    for line in answers.lines(found):
+    for line in answers.lines(found, top):
         print_plain(line)
     if html is not None:
         print_plain(f"page: {html}")

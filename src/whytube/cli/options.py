@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 from typer.core import TyperCommand
 
 from whytube.errors import ArgumentError
@@ -131,22 +131,20 @@ class Lines:
 
     A line comes at most every LINE_SECONDS, and only after a tenth of the work or LONG_SECONDS. Short work says none.
     The time is estimated without the first part, which may be slow by itself or be of an earlier sitting.
+    unit: what is counted; lines then tell how many of them are done per second.
     """
 
-    def __init__(self, title: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.title, self.clock, self.note = title, clock, ""
+    def __init__(self, title: str, *, unit: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.unit, self.clock, self.note = title, unit, clock, ""
         self.began = self.told_at = clock()
         self.first: int | None = None
         self.told: int | None = None
+        self.pace = ""
 
     def __call__(self, done: int, total: int) -> None:
         """Note that so much is done; print where a line is due."""
-        now = self.clock()
-        if self.first is None:
-            self.first, self.began = done, now
-            return
-        passed = now - self.began
-        left = passed / max(done - self.first, 1) * (total - done)
+        passed, left = self.count(done, total)
+        now = self.began + passed
         if self.told is None:
             due = passed >= FIRST_SECONDS and left >= LINE_SECONDS
         else:
@@ -155,7 +153,19 @@ class Lines:
         if due:
             self.told, self.told_at = done, now
             note = f", {self.note}" if self.note else ""
-            errors.print(f"{self.title}: {done} of {total}{note}, about {_span(left)} left", highlight=False)
+            errors.print(f"{self.title}: {done} of {total}{note}, {self.pace}", highlight=False)
+
+    def count(self, done: int, total: int) -> tuple[float, float]:
+        """Note that so much is done; returns seconds since the first part, and those left."""
+        now = self.clock()
+        if self.first is None:
+            self.first, self.began = done, now
+            return 0.0, 0.0
+        passed, own = now - self.began, done - self.first
+        left = passed / max(own, 1) * (total - done)
+        rate = f"{own / max(passed, 1e-9):.3g} {self.unit} per second, " if self.unit else ""
+        self.pace = f"{rate}about {_span(left)} left"
+        return passed, left
 
 
 def _span(seconds: float) -> str:
@@ -228,11 +238,21 @@ def _course(record: Record) -> str:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal, and a line now and then in a log; the block gets a function of (done, total)."""
+def progress_bar(title: str, *, unit: str = "") -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, and a line now and then in a log; the block gets a function of (done, total).
+
+    unit: what is counted; how many of them are done per second is then shown, too.
+    """
+    lines = Lines(title, unit=unit)
     if not errors.is_terminal:
-        yield Lines(title)
+        yield lines
         return
-    with Progress(console=errors, transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), "{task.fields[pace]}")
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task(title, total=None, pace="")
+
+        def show(done: int, total: int) -> None:
+            lines.count(done, total)
+            progress.update(task, completed=done, total=total, pace=lines.pace)
+
+        yield show

@@ -13,7 +13,7 @@ from PIL import Image
 
 from whytube.checks import check_choice, fail, shape_of
 from whytube.report.draw import GROUND, Canvas, chip_size, draw_chip
-from whytube.video import Clip, iter_windows, probe, read_clip, write_gif, write_png, write_video
+from whytube.video import Clip, iter_windows, probe, read_clip, read_frames, write_gif, write_png, write_video
 from whytube.video.arrays import chosen_frames, rgb_frames
 from whytube.video.encode import rgb_arrays
 
@@ -161,6 +161,8 @@ def sampled_clip(video: str | os.PathLike[str], explanation: Explanation) -> Cli
     """Read the frames of a file that were explained, in its own size; refuse a file that has others."""
     sampling = str(explanation.settings.get("sampling", "uniform"))
     shown, reading = picture_size(explanation.size, None), read_as(explanation)
+    if sampling == "window":
+        return read_frames(video, explanation.frames, size=shown, **reading)
     clip = read_clip(video, frames=len(explanation.frames), size=shown, sampling=sampling, **reading)
     if tuple(clip.indices.tolist()) != explanation.frames:
         raise fail("video", "the file that was explained", f"{video} with other frames. Explain it again")

@@ -3,7 +3,7 @@
 from whytube.video.arrays import clip_of_array
 from whytube.video.clip import MAX_PIXELS, SAMPLINGS, Clip, VideoInfo, sample_indices
 from whytube.video.encode import png_bytes, write_gif, write_png, write_video
-from whytube.video.read import iter_windows, probe, read_clip, reader
+from whytube.video.read import iter_windows, probe, read_clip, read_frames, reader
 
 __all__ = [
     "MAX_PIXELS",
@@ -15,6 +15,7 @@ __all__ = [
     "png_bytes",
     "probe",
     "read_clip",
+    "read_frames",
     "reader",
     "sample_indices",
     "write_gif",

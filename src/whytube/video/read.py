@@ -77,6 +77,26 @@ def read_clip(
             return _clip(source, held, indices, str(path))
 
 
+def read_frames(
+    path: str | os.PathLike[str],
+    indices: Sequence[int],
+    *,
+    size: tuple[int, int] | None = None,
+    salvage: bool = False,
+    max_pixels: int = MAX_PIXELS,
+) -> Clip:
+    """Read the frames `indices` of a video, as of a window of it; see `read_clip`."""
+    convert = ToRGB(None if size is None else check_size(size), frames=len(indices), max_pixels=max_pixels)
+    source = _open(path, salvage=salvage, max_pixels=max_pixels)
+    if not 0 <= min(indices) <= max(indices) < source.count:
+        raise VideoError(f"{path} has {source.count} frames, not frames {min(indices)} to {max(indices)}")
+    try:
+        held = {shot.index: _Held(shot, convert) for shot in source.read(sorted(set(indices)))}
+    except EndedEarlyError as error:
+        raise VideoError(f"{path} ends after {error.frames} frames, before frame {max(indices)}") from error
+    return _clip(source, held, np.asarray(indices, dtype=np.int64), str(path))
+
+
 def iter_windows(
     path: str | os.PathLike[str],
     *,
