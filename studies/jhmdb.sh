@@ -6,7 +6,8 @@
 # jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
 # jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
-# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU).
+# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU), boxed-peers (peers at
+# equal cost on one such clip of every class, jhmdb-boxed-peers.json: likewise).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -72,6 +73,10 @@ boxed_only() { # FROM TO: the test clips of an index that have boxes of more tha
     awk -F, 'function name(path) { sub(/\.[^.]*$/, "", path); n = split(path, part, "/"); return part[n - 1] "/" part[n] }
         NR == FNR { if ($2 != "actor") boxed[$1] = 1; next }
         FNR == 1 || ($3 == "test" && name($1) in boxed)' "$1/boxes.csv" "$1/manifest.csv" >"$2/manifest.csv"
+    kept_boxes "$1" "$2"
+}
+
+kept_boxes() { # FROM TO: boxes of the clips in the manifest of TO
     awk -F, 'function name(path) { sub(/\.[^.]*$/, "", path); n = split(path, part, "/"); return part[n - 1] "/" part[n] }
         NR == FNR { kept[name($1)] = 1; next }
         FNR == 1 || $1 in kept' "$2/manifest.csv" "$1/boxes.csv" >"$2/boxes.csv"
@@ -121,6 +126,17 @@ for stage in "${stages[@]}"; do
             "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
                 --fit-weight "$weight" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
         done
+        ;;
+    boxed-peers)
+        index 1
+        boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
+        mkdir -p "$out/jhmdb-boxed-peers"
+        cp "$out/jhmdb-boxed/attributes.csv" "$out/jhmdb-boxed-peers/"
+        awk -F, '!seen[$2]++' "$out/jhmdb-boxed/manifest.csv" >"$out/jhmdb-boxed-peers/manifest.csv"
+        kept_boxes "$out/jhmdb-boxed" "$out/jhmdb-boxed-peers"
+        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
+            --peers "${BESIDE:-ours-regions,predicted,random-verified,grad-cam-verified,gradient-input-verified,random-tube}" \
+            --out "$out/jhmdb-boxed-peers.json" --resume
         ;;
     *)
         echo "unknown stage $stage" >&2
