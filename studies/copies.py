@@ -20,6 +20,7 @@ import torch
 from words import boxed_clips, placed, summed_up
 
 from whytube.cli.options import open_source
+from whytube.data.source import boxed_indices
 from whytube.explainer.scores import build_scores
 from whytube.models import load_model
 from whytube.training.calibration import FOLDS
@@ -52,7 +53,9 @@ def main() -> None:
     source = open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0)
     test, train = (boxed_clips(explainer, source, split, 0, device) for split in ("test", "train"))
     most = max(copies for copies, _ in VARIANTS)
-    drawn = drawn_steps(classifier, source, explainer.scores, drawn_clips(source), device, copies=most)
+    clips = drawn_clips(source)
+    assert [clip.index for clip in clips] == list(boxed_indices(source, "train") or ()), "a fold is of the same clips"
+    drawn = drawn_steps(classifier, source, explainer.scores, clips, device, copies=most)
     fold = torch.arange(len(train["labels"]), device=device) % FOLDS
     rows = []
     for copies, steps in VARIANTS:

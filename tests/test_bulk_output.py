@@ -1,5 +1,8 @@
 """The folder of a bulk run: what it refuses, what it adds, and when a shard is done."""
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -84,3 +87,13 @@ def test_a_broken_list_of_videos_is_told(output):
     (output.folder / "videos.parquet").write_bytes(b"no table")
     with pytest.raises(DataError, match=r"cannot read .*videos\.parquet"):
         output.open(ASKED, listed(1), {})
+
+
+def test_what_a_killed_worker_was_writing_is_cleared(output):
+    output.open(ASKED, listed(1), {})
+    code = "import os, signal, sys; from pathlib import Path; from whytube.bulk.output import Output\n"
+    code += "with Output(Path(sys.argv[1])).writing(0): os.kill(os.getpid(), signal.SIGKILL)"
+    assert subprocess.run([sys.executable, "-c", code, str(output.folder)]).returncode == -signal.SIGKILL
+    assert list((output.folder / "reasons").glob(".*.part"))
+    output.open(ASKED, listed(1), {})
+    assert list((output.folder / "reasons").iterdir()) == []

@@ -85,7 +85,21 @@ def test_another_explainer_takes_what_masking_does_from_the_first(tmp_path):
     assert all(
         torch.equal(a, b) for a, b in zip(made.response.parameters(), shipped.response.parameters(), strict=True)
     )
-    assert json.loads(ran.stdout)["provenance"]["response"] == "demo"
+    assert json.loads(ran.stdout)["provenance"]["response"].startswith("demo ")
+    with pytest.raises(WhytubeError, match=r"its response is '.*', expected None"):
+        CliRunner().invoke(app, [*words, "--resume"], catch_exceptions=False)
+    with pytest.raises(WhytubeError, match="none for an objective that tries no tubes"):
+        CliRunner().invoke(
+            app, [*words, "--overwrite", "--objective", "paper", "--response", "demo"], catch_exceptions=False
+        )
+
+
+def test_words_are_taught_by_one_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(WhytubeError, match="without torchrun"):
+        CliRunner().invoke(
+            app, ["train", "words", "--data", "world", "--out", str(tmp_path / "new")], catch_exceptions=False
+        )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 from toy_explainer import tiny_classifier
 from toy_source import Tints
 from whytube.errors import ModelError
-from whytube.models.stored import load_tensors
+from whytube.models.stored import load_tensors, save_tensors
 from whytube.training import Recipe, fit_classifier, fit_explainer, loop
 from whytube.training.loop import Loop, batch_indices
 
@@ -113,3 +113,16 @@ def test_the_folder_is_free_again_when_a_training_fails(tmp_path):
     for _ in range(2):
         with pytest.raises(ModelError, match="training diverged"):
             fit_explainer(tiny_classifier(), Tints(), replace(QUICK, lr=1e30, optimizer="sgd"), out_dir=tmp_path)
+
+
+def test_a_run_from_before_a_field_of_recipes_goes_on(tmp_path):
+    """It was one with the field's default; another value is another run."""
+    fit_classifier(tiny_classifier(), Tints(), QUICK, out_dir=tmp_path)
+    path = tmp_path / "run.safetensors"
+    tensors, header = load_tensors(path, kind=loop.KIND)
+    del header["run"]["place_copies"]
+    save_tensors(path, tensors, header, kind=loop.KIND)
+    done = fit_classifier(tiny_classifier(), Tints(), QUICK, out_dir=tmp_path, resume=True)
+    assert len(done.records) == len(header["history"]["records"])
+    with pytest.raises(ModelError, match="its place_copies is 0, expected 4"):
+        fit_classifier(tiny_classifier(), Tints(), replace(QUICK, place_copies=4), out_dir=tmp_path, resume=True)

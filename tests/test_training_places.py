@@ -14,7 +14,7 @@ from whytube.explainer.places import find_places
 from whytube.models import load_explainer
 from whytube.models.stored import load_tensors, save_tensors
 from whytube.search.verify import Regions, ask
-from whytube.training import Recipe
+from whytube.training import Recipe, places
 from whytube.training.explainer import fit_explainer
 from whytube.training.places import drawn_clips, drawn_fingerprint, drawn_steps
 
@@ -123,6 +123,19 @@ def test_copies_are_mirrored_and_cropped_with_their_boxes():
         drawn_steps(*given, copies=3, seed=2).boxes, more.boxes
     )
     assert more.clips_per_attribute == plain.clips_per_attribute, "a copy is no further clip"
+
+
+def test_where_a_word_means_left_no_copy_is_mirrored(monkeypatch):
+    source, classifier = Boxed(boxed=2), Adder().eval()
+    explainer, _ = fit_explainer(classifier, source, QUICK)
+    monkeypatch.setattr(source, "attribute_names", ("left arm", *source.attribute_names[1:]), raising=False)
+    given = (classifier, source, explainer.scores, drawn_clips(Boxed(boxed=2)), torch.device("cpu"))
+    more = drawn_steps(*given, copies=1)
+    own, copied = more.part(more.copy == 0), more.part(more.copy == 1)
+    size = [(part.boxes[..., 2] - part.boxes[..., 0]).amax() for part in (own, copied)]
+    assert size[1] > size[0], "cropped, so larger"
+    monkeypatch.setattr(places, "MOST", 3)
+    assert (drawn_steps(*given, copies=1).copy == 0).all(), "two clips and two copies would be too many"
 
 
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):

@@ -73,6 +73,8 @@ class Output:
         """
         for name in ("reasons", "failures", "attempts"):
             make_folder(self.folder / name, error=DataError)
+            for part in (self.folder / name).glob(".*.part"):  # of workers that were killed
+                part.unlink(missing_ok=True)
         path = self.folder / "run.json"
         if path.exists():
             old = read_json(path, error=DataError)

@@ -196,6 +196,7 @@ def train_explainer(
     On four GPUs: `torchrun --nproc-per-node 4 -m whytube train explainer ...`, see docs/training.md.
     """
     from whytube.data.source import PermutedTable
+    from whytube.given import model_hash
     from whytube.models import load_model
     from whytube.training.explainer import FILE, fit_explainer
     from whytube.training.plan import plan_explainer
@@ -213,17 +214,18 @@ def train_explainer(
         model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
         source = open_source(data, size=model.size, frames=model.frames, seed=seed)
         learnt = _response_of(response, model, where) if response else None
-        how = replace(how, masked_runs=0) if response else how
         origin = provenance(where, seed=seed) | {
             "data": Path(data).name,
             "recipe": recipe,
             "objective": objective,
             "shapes": shapes,
         }
-        origin |= {"config": last_part(config), "response": last_part(response)} | _number(ranks)
+        taken = None if learnt is None else f"{last_part(response)} {model_hash(learnt)[:16]}"
+        origin |= {"config": last_part(config), "response": taken} | _number(ranks)
         if permuted_table:
             source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
-        plan = plan_explainer(model, source, how, where, objective=objective, processes=ranks.size)
+        told = replace(how, masked_runs=0) if learnt else how
+        plan = plan_explainer(model, source, told, where, objective=objective, shapes=shapes, processes=ranks.size)
         curves = out / "tensorboard" / "explainer" if tensorboard and ranks.first else None
         with resumable(out / FILE), training_bar(plan, curves=curves) as bar:
             _, history = fit_explainer(
@@ -285,6 +287,8 @@ def train_words(
     from whytube.training.teach import STEPS, teach
     from whytube.versions import provenance
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ArgumentError("`train words` takes seconds in one process: run it without torchrun")
     require_new(report, overwrite=overwrite)
     where = find_device(device)
     explainer = load_model(model, device=where)

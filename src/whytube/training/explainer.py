@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from whytube.checks import fail
 from whytube.errors import ArgumentError, ModelError
 from whytube.explainer.explainer import Explainer, find_objective
 from whytube.explainer.objective import drawn_negatives, loss_terms
 from whytube.explainer.scores import build_scores
+from whytube.given import model_hash
 from whytube.models import fingerprint, save_explainer
 from whytube.training.calibration import calibrate
 from whytube.training.devices import ALONE
@@ -78,6 +80,7 @@ def fit_explainer(
     recipe = find_recipe(recipe, EXPLAINER_RECIPES)
     ranks.check_batch(recipe.batch_size)
     loop = _ExplainerLoop(classifier, source, recipe, (objective, shapes), torch.device(device), ranks)
+    loop.same["response"] = None if response is None else _checked(response.to(device), classifier, loop.objective)
     every = {"report_every": report_every, "save_every": save_every}
     with claimed(out_dir if ranks.first else None) as folder:
         if folder is not None and not resume:
@@ -94,6 +97,15 @@ def fit_explainer(
             save_explainer(path, explainer, provenance=provenance or {}, recipe=asdict(recipe), metrics=metrics)
             history.save(folder / HISTORY)
     return explainer, history
+
+
+def _checked(response: Response, classifier: VideoClassifier, objective: Objective) -> str:
+    """Require a response that the objective uses and that fits the classifier; returns the hash of its weights."""
+    if not objective.verify:
+        raise fail("response", "none for an objective that tries no tubes", "one")
+    if response.cut != classifier.response_cut:
+        raise fail("response", f"one at {classifier.response_cut}, as the classifier's", f"one at {response.cut}")
+    return model_hash(response)
 
 
 def _groups(scores: Scores) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import lru_cache
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -154,6 +154,7 @@ class Loop(ABC):
             self.called = self.ranks.parallel(self.called, unused=self.unused)
             stack.enter_context(torch.random.fork_rng([self.device] if self.device.type == "cuda" else []))
             self._take_steps(folder, progress=progress, report_every=report_every, save_every=save_every)
+            self.batches = self.shown  # what was made for the steps is not needed any more
             self.finish()
         return self.history
 
@@ -250,10 +251,14 @@ class Loop(ABC):
             self._load(*saved)
 
     def _check_same(self, state: State, path: Path) -> None:
+        # A run that was saved before a field of recipes came to be was one with the field's default.
+        before = {
+            field.name: field.default for field in fields(self.recipe) if field.default is not MISSING
+        } | state.run
         for name, value in self.same.items():
-            if state.run.get(name) != value:
+            if before.get(name) != value:
                 raise ModelError(
-                    f"cannot resume {path}: its {name} is {short(state.run.get(name))}, expected {short(value)}. "
+                    f"cannot resume {path}: its {name} is {short(before.get(name))}, expected {short(value)}. "
                     "Use the same settings, or another folder"
                 )
 

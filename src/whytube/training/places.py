@@ -31,6 +31,8 @@ ENDLESS = 5
 """Clips with a box per attribute where there is no end of clips and no number was asked for."""
 FRAMES = 3
 """Frames per clip that are used where a number was asked for: the first, the middle and the last with a box."""
+MOST = 2500
+"""Clips and copies of them whose steps are kept at most; boxes of more clips than this need no copies."""
 ROWS = 32
 """Steps of clips in a batch."""
 _CHUNK = 16
@@ -168,9 +170,10 @@ def drawn_steps(
 ) -> DrawnSteps:
     """Run the classifier on drawn clips, and keep the steps with boxes as `scores` standardises them.
 
-    copies: of every clip, each cropped by chance but the first, and every second one mirrored from the first on, unless
-    an attribute means left or right.
+    copies: of every clip. The first, third ... are mirrored, and all but the first are cropped by chance; where an
+    attribute means left or right none is mirrored, and all are cropped. Where clips are many, there are fewer copies.
     """
+    copies = min(copies, max(0, MOST // len(clips) - 1))
     steps = scores.forms.grid[0]
     at = steps_of_frames(steps, scores.forms.frames)
     kept: list[list[torch.Tensor]] = [[] for _ in scores.channels]
@@ -210,7 +213,7 @@ def _copied(
 ) -> tuple[torch.Tensor, list[DrawnClip]]:
     """Return a copy of clips (B, 3, T, H, W), mirrored or cropped, with their boxes."""
     sides, middles = np.ones((len(clips), 2)), np.zeros((len(clips), 2))
-    for row, clip in enumerate(clips if copy > 1 else ()):
+    for row, clip in enumerate(clips if copy > 1 or not mirror else ()):
         rng = np.random.default_rng([seed, clip.index, copy])
         sides[row] = rng.uniform(_CLOSEST, 1)
         middles[row] = rng.uniform(-1, 1, size=2) * (1 - sides[row])

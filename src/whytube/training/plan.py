@@ -107,6 +107,7 @@ def plan_explainer(
     device: torch.device,
     *,
     objective: str = "ours",
+    shapes: str = "multiple",
     processes: int = 1,
 ) -> Plan:
     """Say what `fit_explainer` will take, in each process: the classifier's forward pass, and the features it keeps."""
@@ -120,9 +121,12 @@ def plan_explainer(
     runs = recipe.masked_runs if searches else 0
     made = _plan(classifier, source, recipe, device, step, processes=processes)
     size, place = 0, None
-    if made.memory is not None and made.different is not None:
-        size = bytes_of_features(classifier.map_shapes(), len(classifier.classes), made.different)
+    if made.different is not None:
+        maps = classifier.map_shapes()[-1:] if shapes == "single" else classifier.map_shapes()
+        size = bytes_of_features(maps, len(classifier.classes), made.different)
         place = place_of_features(size, device, clips=made.different, shown=recipe.clips, processes=processes)
+    if place is not None and processes > 1:  # each process then runs whole batches, once
+        made = replace(_plan(classifier, source, recipe, device, step), available=made.available, processes=processes)
     memory = made.memory + size if made.memory is not None and place == device else made.memory
     return replace(made, masked_runs=runs, memory=memory, features=0 if place is None else size)
 
