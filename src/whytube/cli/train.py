@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from dataclasses import asdict, replace
@@ -22,7 +21,6 @@ from whytube.cli.options import (
     Seed,
     errors,
     last_part,
-    let_speak,
     open_source,
     print_result,
     progress_bar,
@@ -31,20 +29,21 @@ from whytube.cli.options import (
     training_bar,
     write_json,
 )
+from whytube.cli.processes import follow, number, processes
 from whytube.errors import ArgumentError, WhytubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import torch
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.data.source import Source
     from whytube.search.response import Response
-    from whytube.training.devices import Ranks
     from whytube.training.recipe import Recipe
 
 train = typer.Typer(help="Fit a classifier, then its explainer, and teach that more words.", no_args_is_help=True)
+train.callback()(follow)
 
 Out = Annotated[Path, typer.Option(help="Folder for weights, history and the state to resume from.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the state in --out.")]
@@ -103,7 +102,7 @@ def train_classifier(
     from whytube.training.recipe import find_recipe
     from whytube.versions import provenance
 
-    with _processes(device) as (ranks, where):
+    with processes(device) as (ranks, where):
         if ranks.first:
             require_new(report, overwrite=overwrite)
             _require_new_run(out, ("classifier.safetensors", FILE), resume=resume, overwrite=overwrite)
@@ -116,7 +115,7 @@ def train_classifier(
         judged |= {"val": clips_to_take(source, "val", val)} if val else {}
         model = _network(source.classes, preset, pretrained, settings, seed)
         origin = provenance(where, seed=seed) | {"data": Path(data).name, "recipe": recipe}
-        origin |= {"pretrained": last_part(pretrained), "config": last_part(config)} | _number(ranks)
+        origin |= {"pretrained": last_part(pretrained), "config": last_part(config)} | number(ranks)
         if random_labels:
             source, origin["labels"] = RandomLabels(source, seed=seed), "random"
         plan = plan_classifier(model, source, how, where, processes=ranks.size)
@@ -203,7 +202,7 @@ def train_explainer(
     from whytube.training.recipe import EXPLAINER_RECIPES, find_recipe
     from whytube.versions import provenance
 
-    with _processes(device) as (ranks, where):
+    with processes(device) as (ranks, where):
         if ranks.first:
             require_new(report, overwrite=overwrite)
             _require_new_run(out, ("explainer.safetensors", FILE), resume=resume, overwrite=overwrite)
@@ -221,7 +220,7 @@ def train_explainer(
             "shapes": shapes,
         }
         taken = None if learnt is None else f"{last_part(response)} {model_hash(learnt)[:16]}"
-        origin |= {"config": last_part(config), "response": taken} | _number(ranks)
+        origin |= {"config": last_part(config), "response": taken} | number(ranks)
         if permuted_table:
             source, origin["table"] = PermutedTable(source, seed=seed), "permuted"
         told = replace(how, masked_runs=0) if learnt else how
@@ -308,36 +307,6 @@ def train_words(
     result = {"words": [asdict(word) for word in taught.words], **told, "provenance": origin}
     write_json(result, report)
     print_result(f"{out}: {taught.sentence}", result, as_json=as_json)
-
-
-@train.callback()
-def _follow() -> None:
-    """Let the first of several processes speak."""
-    errors.quiet = int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0"
-
-
-@contextlib.contextmanager
-def _processes(device: str) -> Iterator[tuple[Ranks, torch.device]]:
-    """Join the processes that torchrun started, of which the first one speaks, and whoever fails first."""
-    from whytube.training.devices import FailedElsewhereError, together
-
-    try:
-        with together(device) as (ranks, where):
-            errors.quiet = not ranks.first
-            yield ranks, where
-    except FailedElsewhereError as error:
-        let_speak()
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt as stop:
-        stop.quiet = errors.quiet  # type: ignore[attr-defined]
-        raise
-    finally:
-        errors.quiet = False
-
-
-def _number(ranks: Ranks) -> dict[str, int]:
-    """Tell how many processes there were, where there were several."""
-    return {"processes": ranks.size} if ranks.size > 1 else {}
 
 
 def _require_new_run(out: Path, files: tuple[str, ...], *, resume: bool, overwrite: bool) -> None:
