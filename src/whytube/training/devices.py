@@ -123,7 +123,7 @@ class Ranks:
             return module
         # Said of kernels of one cell, whose strides mean nothing.
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
-        return torch.nn.parallel.DistributedDataParallel(module, find_unused_parameters=unused, broadcast_buffers=False)
+        return torch.nn.parallel.DistributedDataParallel(module, find_unused_parameters=unused)
 
 
 ALONE = Ranks()
