@@ -184,8 +184,6 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
         optimizer="adamw",
         lr=1e-2,
         warmup=0.05,
-        place_copies=4,
-        place_steps=500,
         masked_runs=48_000,
     ),
     # The same on two CPU cores.
