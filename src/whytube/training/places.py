@@ -1,7 +1,7 @@
 """Boxes of training clips: gather them, and train attributes to be where they were drawn.
 
-The classifier is frozen, so the steps of its maps with a drawn box are computed once and kept. Boxes are few: copies of
-their clips, mirrored and cropped, teach more than the clips alone (docs/words.md#what-was-tried).
+The classifier is frozen, so the steps of its maps with a drawn box are computed once and kept. Copies of
+their clips, mirrored and cropped, can be learnt from, too (docs/words.md#copies-of-boxed-clips).
 """
 
 from __future__ import annotations

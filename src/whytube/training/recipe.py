@@ -178,13 +178,7 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
     "paper-tuned": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-3, warmup=0.05),
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
     "converging": Recipe(
-        clips=30_000,
-        batch_size=30,
-        distinct=6_000,
-        optimizer="adamw",
-        lr=1e-2,
-        warmup=0.05,
-        masked_runs=48_000,
+        clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05, masked_runs=48_000
     ),
     # The same on two CPU cores.
     "demo": Recipe(clips=5_400, batch_size=30, optimizer="adamw", lr=3e-2, warmup=0.05, masked_runs=4_800),
