@@ -1,23 +1,32 @@
 #!/usr/bin/env bash
-# The study of the embedded world behind results/world.json, results/world-fc*.json and results/explainer-curves.json:
-# the paper's network at full size with one to three fc layers, three seeds each, all trained until equally right; the
-# paper's objective, ours and its controls. Several runs share the GPU. Unless NEGATIVES=0, also all negatives of fewer
-# clips, three pairs each (world-negatives.json, world-fc*-negatives.json; the paper's Fig. 5).
-# Then, unless CONTROLS=0, with one fc layer: insertion and deletion (world-curves.json),
-# the same tubes on the network of the next seed (world-transfer.json), and networks that have learned nothing
-# (world-random-weights.json, world-random-labels.json). Unless UNERASED=0, a small network that was trained without erased tubes
-# (world-64-unerased.json). Usage: studies/world.sh OUT
+# The study of the embedded world behind results/world*.json and results/explainer-curves.json. Several runs share the
+# GPU. Usage: studies/world.sh OUT
+#
+# STAGES names what is done, in this order:
+#   networks  the paper's network at full size with one to three fc layers (FC), three seeds each (SEEDS), all trained until
+#             equally right (two and three layers begin with the convolutions of one); the paper's objective, ours and its
+#             controls (world.json, world-fc2.json, world-fc3.json); unless NEGATIVES=0, also all negatives of fewer clips,
+#             three pairs each, the paper's Fig. 5 (world-negatives.json, world-fc2-negatives.json, ...)
+#   controls  with one fc layer: insertion and deletion (world-curves.json), the same tubes on the network of the next seed
+#             (world-transfer.json), networks that have learned nothing (world-random-weights.json, world-random-labels.json)
+#   curves    losses of the objectives on the shipped classifier (explainer-curves.json)
+#   unerased  a small network that was trained without erased tubes (world-64-unerased.json)
+#
+# On two CPU cores, with a network of an eighth of the channels on the paper's clips and grids (docs/world.md):
+#   OMP_NUM_THREADS=1 PRESET=c3d-resnet-small SETTINGS="--set size=112,112 --set pools=2,2,1,2" RECIPE="--recipe demo" \
+#   CLIPS=16000 RIGHT=0.97 JUDGED=240 EXPLAINER_CLIPS=5400 MASKED_RUNS=12000 PAPER_CLIPS=3200 PAPER_SET="--set batch_size=4" \
+#   LETTER_CLIPS=24 COUNT=32 NEGATIVES_COUNT=8 CONTROL_COUNT=12 ABLATIONS=0 STAGES="networks controls" studies/world.sh OUT
 set -euo pipefail
 out=${1:?usage: studies/world.sh OUT}
 read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 preset=${PRESET:-c3d-resnet}
-read -ra settings <<<"${SETTINGS:-}"        # of the network, e.g. "--set size=112,112"
+read -ra settings <<<"${SETTINGS:-}"        # of the network, e.g. "--set size=112,112 --set pools=2,2,1,2"
 read -ra recipe <<<"${RECIPE:---recipe world --lr 1e-3}" # of classifiers
 read -ra paper_set <<<"${PAPER_SET:-}"      # of the paper's objective, e.g. "--set batch_size=4" on a CPU
 clips=${CLIPS:-19200}
-right=${RIGHT:-0.99}                  # of the validation clips: a network below is trained anew, on twice as many clips,
-most=${MOST_CLIPS:-$((8 * clips))}    # but never on more than these
+right=${RIGHT:-0.99}                  # of the validation clips: a network below goes on, with twice as many clips,
+most=${MOST_CLIPS:-$((8 * clips))}    # but never with more than these
 words=${EXPLAINER_CLIPS:-6000}
 count=${COUNT:-192}
 judged=${JUDGED:-480} # clips that a classifier is judged on
@@ -29,6 +38,7 @@ due=ours-unverified,paper+verified,paper-sgd+verified
 peers=$due,ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,centre,true-box,random-tube,random-attribute
 read -ra seeds <<<"${SEEDS:-0 1 2}"
 read -ra layers <<<"${FC:-1 2 3}"
+read -ra stages <<<"${STAGES:-networks controls curves unerased}"
 mkdir -p "$out"
 
 explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
@@ -37,11 +47,12 @@ explainer() { # DIR OBJECTIVE SEED FOLDER [OPTION ...]
 }
 
 classifier() { # DIR SEED FC: trained until it is right often enough, so that networks differ in their layers alone
-    local shown=$clips again=() status
+    local shown=$clips begun=$out/fc1-seed$2/classifier.safetensors from=() status
+    if [ "$3" != 1 ] && [ -f "$begun" ]; then from=(--pretrained "$begun"); fi
     while true; do
         "${whytube[@]}" train classifier --preset "$preset" "${settings[@]}" "${recipe[@]}" --clips "$shown" \
             --distinct $((shown < 48000 ? (shown + 2) / 3 : 16000)) --fc-layers "$3" --seed "$2" --out "$1" \
-            --test "$judged" --val "$judged" --save "$1/classifier.json" "${again[@]}"
+            --test "$judged" --val "$judged" --save "$1/classifier.json" "${from[@]}"
         status=0
         "${results[@]}" right "$1/classifier.json" --least "$right" || status=$?
         if [ $status = 0 ]; then return; fi
@@ -51,7 +62,7 @@ classifier() { # DIR SEED FC: trained until it is right often enough, so that ne
             return
         fi
         ((shown *= 2))
-        again=(--overwrite)
+        from=(--pretrained "$1/classifier.safetensors" --overwrite)
     done
 }
 
@@ -96,7 +107,7 @@ unerased() { # a small classifier that was trained without erased tubes, as the 
         --out "$out/world-64-unerased.json"
 }
 
-controls() { # SEED NEXT: what else is asked of the network with one fc layer
+control() { # SEED NEXT: what else is asked of the network with one fc layer
     local dir=$out/fc1-seed$1 blank=$out/random-labels-seed$1 few=("--count" "${CONTROL_COUNT:-96}" "--seed" "$1")
     local peers=grad-cam,random-tube,random-verified
     "${whytube[@]}" evaluate --model "$dir" "${few[@]}" --peers "$peers" --curves -k 3 --out "$dir-curves.json"
@@ -125,41 +136,47 @@ curves() { # the losses of the objectives on the shipped classifier
         --out "$out/explainer-curves.json"
 }
 
-drawing=()
-if [ "${UNERASED:-1}" = 1 ]; then
-    unerased >"$out/unerased.log" 2>&1 &
-    drawing+=($!)
-fi
-if [[ " ${layers[*]} " == *" 1 "* && ${CURVES:-1} = 1 ]]; then
-    curves >"$out/curves.log" 2>&1 &
-    drawing+=($!)
-fi
-for fc in "${layers[@]}"; do
-    running=()
-    for seed in "${seeds[@]}"; do
-        network "$seed" "$fc" >"$out/fc$fc-seed$seed.log" 2>&1 &
+all() { # COMMAND NAME ARGUMENTS, a line each: all at once, each with a log; ends once all have ended, wrong if one did
+    local running=() process command name arguments
+    while read -r command name arguments; do
+        # shellcheck disable=SC2086 # arguments are words
+        "$command" $arguments >"$out/$name.log" 2>&1 &
         running+=($!)
     done
     for process in "${running[@]}"; do wait "$process"; done
-    files=("${seeds[@]/#/$out/fc$fc-seed}")
-    name=world
-    [ "$fc" = 1 ] || name=world-fc$fc
-    "${results[@]}" pool "${files[@]/%/.json}" --out "$out/$name.json"
-    if [ "${NEGATIVES:-1}" != 0 ]; then
-        "${results[@]}" pool "${files[@]/%/-negatives.json}" --out "$out/$name-negatives.json"
-    fi
-done
-if [[ " ${layers[*]} " == *" 1 "* && ${CONTROLS:-1} != 0 ]]; then
-    running=()
-    for place in "${!seeds[@]}"; do
-        next=${seeds[((place + 1) % ${#seeds[@]})]}
-        controls "${seeds[place]}" "$next" >"$out/controls-seed${seeds[place]}.log" 2>&1 &
-        running+=($!)
-    done
-    for process in "${running[@]}"; do wait "$process"; done
-    for control in curves transfer random-weights random-labels; do
+}
+
+pool() { # NAME FILE ...
+    "${results[@]}" pool "${@:2}" --out "$out/$1.json"
+}
+
+for stage in "${stages[@]}"; do
+    case $stage in
+    networks)
+        for fc in "${layers[@]}"; do
+            all < <(for seed in "${seeds[@]}"; do echo "network fc$fc-seed$seed $seed $fc"; done)
+            files=("${seeds[@]/#/$out/fc$fc-seed}")
+            name=world
+            [ "$fc" = 1 ] || name=world-fc$fc
+            pool "$name" "${files[@]/%/.json}"
+            [ "${NEGATIVES:-1}" = 0 ] || pool "$name-negatives" "${files[@]/%/-negatives.json}"
+        done
+        ;;
+    controls)
+        all < <(for place in "${!seeds[@]}"; do
+            echo "control controls-seed${seeds[place]} ${seeds[place]} ${seeds[((place + 1) % ${#seeds[@]})]}"
+        done)
         files=("${seeds[@]/#/$out/fc1-seed}")
-        "${results[@]}" pool "${files[@]/%/-$control.json}" --out "$out/world-$control.json"
-    done
-fi
-for process in "${drawing[@]}"; do wait "$process"; done
+        for control in curves transfer random-weights random-labels; do
+            pool "world-$control" "${files[@]/%/-$control.json}"
+        done
+        ;;
+    curves | unerased)
+        all <<<"$stage $stage"
+        ;;
+    *)
+        echo "unknown stage $stage" >&2
+        exit 2
+        ;;
+    esac
+done

@@ -43,6 +43,22 @@ def call(tmp_path, monkeypatch):
     return call
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("max", "max"),
+        ("", ""),
+        ("112,112", [112, 112]),
+        ("[2, 1]", [2, 1]),
+        ("0.1,0.2", [0.1, 0.2]),
+        ("a,b", "a,b"),
+    ],
+)
+def test_a_value_is_json_or_numbers_with_commas_or_text(text, value):
+    assert read_changes([f"any={text}"]) == {"any": value}
+
+
 def test_a_file_gives_options_and_typed_ones_go_first(call, tmp_path):
     (tmp_path / "run.toml").write_text(RUN)
     words = ("--config", str(tmp_path / "run.toml"), "--out", "run", "--tensorboard")

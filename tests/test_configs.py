@@ -164,7 +164,7 @@ def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):
 
 
 def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right(record, monkeypatch):
-    for name, value in {"SEEDS": "0", "FC": "3", "CONTROLS": "0", "CLIPS": "64", "UNERASED": "0"}.items():
+    for name, value in {"SEEDS": "0", "FC": "3", "CLIPS": "64", "STAGES": "networks"}.items():
         monkeypatch.setenv(name, value)
     calls = record(ROOT / "studies" / "world.sh", "out", fails="results.py right")
     runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "classifier"]]
@@ -172,9 +172,23 @@ def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right
         "twice as many each time, but no more than eight times"
     )
     assert [run["overwrite"] for run in runs] == [False, True, True, True]
+    assert [run["pretrained"] for run in runs] == [None, *3 * ["out/fc3-seed0/classifier.safetensors"]], "it goes on"
     assert {(run["fc_layers"], run["val"]) for run in runs} == {(3, 480)}
     asked = [parsed(*words)[1] for words in calls if words[0] == "evaluate"]
     assert [(run["negatives"], run["k"]) for run in asked] == [(None, 1), ("all", 3)]
+
+
+def test_networks_with_more_fc_layers_begin_with_the_convolutions_of_one(record, monkeypatch, tmp_path):
+    for name, value in {"SEEDS": "0", "FC": "2 3", "CLIPS": "64", "STAGES": "networks"}.items():
+        monkeypatch.setenv(name, value)
+    one = tmp_path / "out" / "fc1-seed0" / "classifier.safetensors"
+    one.parent.mkdir(parents=True)
+    one.touch()
+    calls = record(ROOT / "studies" / "world.sh", "out")
+    runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "classifier"]]
+    assert [(run["fc_layers"], run["pretrained"]) for run in runs] == [
+        (layers, "out/fc1-seed0/classifier.safetensors") for layers in (2, 3)
+    ]
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

@@ -69,7 +69,10 @@ Changes = Annotated[
 
 
 def read_changes(texts: list[str] | None, **options: Any) -> dict[str, Any]:
-    """Read NAME=VALUE pairs, values as JSON or else the text itself, and join the options that were given."""
+    """Read NAME=VALUE pairs and join the options that were given.
+
+    A value is JSON, or JSON values with commas between them ("112,112"), or else the text itself.
+    """
     changes = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
@@ -77,11 +80,17 @@ def read_changes(texts: list[str] | None, **options: Any) -> dict[str, Any]:
             raise ArgumentError(f"--set takes NAME=VALUE, got {text!r}")
         if name in options:
             raise ArgumentError(f"--set changes what has no option of its own: give `{name}` instead of {text}")
-        try:
-            changes[name] = json.loads(value)
-        except ValueError:
-            changes[name] = value
+        changes[name] = _value(value)
     return changes | {name: value for name, value in options.items() if value is not None}
+
+
+def _value(text: str) -> Any:
+    for form in (text, f"[{text}]") if "," in text else (text,):
+        try:
+            return json.loads(form)
+        except ValueError:
+            continue
+    return text
 
 
 def changed(recipe: Recipe, changes: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
