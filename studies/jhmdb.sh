@@ -7,7 +7,8 @@
 # jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
 # shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU), boxed-peers (peers at
-# equal cost on one such clip of every class, jhmdb-boxed-peers.json: likewise).
+# equal cost on one such clip of every class, jhmdb-boxed-peers.json: likewise), boxed-paper (the paper's objective for the
+# shipped classifier, with and without our search, on the same clips, jhmdb-boxed-paper.json: likewise).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -82,6 +83,15 @@ kept_boxes() { # FROM TO: boxes of the clips in the manifest of TO
         FNR == 1 || $1 in kept' "$2/manifest.csv" "$1/boxes.csv" >"$2/boxes.csv"
 }
 
+one_of_each_class() { # the first boxed test clip of every class of split 1
+    index 1
+    boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
+    mkdir -p "$out/jhmdb-boxed-peers"
+    cp "$out/jhmdb-boxed/attributes.csv" "$out/jhmdb-boxed-peers/"
+    awk -F, '!seen[$2]++' "$out/jhmdb-boxed/manifest.csv" >"$out/jhmdb-boxed-peers/manifest.csv"
+    kept_boxes "$out/jhmdb-boxed" "$out/jhmdb-boxed-peers"
+}
+
 for stage in "${stages[@]}"; do
     case $stage in
     networks)
@@ -128,15 +138,20 @@ for stage in "${stages[@]}"; do
         done
         ;;
     boxed-peers)
-        index 1
-        boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
-        mkdir -p "$out/jhmdb-boxed-peers"
-        cp "$out/jhmdb-boxed/attributes.csv" "$out/jhmdb-boxed-peers/"
-        awk -F, '!seen[$2]++' "$out/jhmdb-boxed/manifest.csv" >"$out/jhmdb-boxed-peers/manifest.csv"
-        kept_boxes "$out/jhmdb-boxed" "$out/jhmdb-boxed-peers"
+        one_of_each_class
         "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
             --peers "${BESIDE:-ours-regions,predicted,random-verified,grad-cam-verified,gradient-input-verified,random-tube}" \
             --out "$out/jhmdb-boxed-peers.json" --resume
+        ;;
+    boxed-paper)
+        one_of_each_class
+        "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier jhmdb-i3d --objective paper --recipe paper-tuned \
+            --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/boxed-paper" \
+            --save "$out/boxed-paper/paper.json" --resume "${quick[@]}"
+        "${whytube[@]}" evaluate --model jhmdb-i3d --with "$out/boxed-paper/explainer.safetensors" --fills "$fills" \
+            --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
+            --peers "${BESIDE:-ours-unverified,paper+verified,centre,detector-box,random-tube}" \
+            --out "$out/jhmdb-boxed-paper.json" --resume
         ;;
     *)
         echo "unknown stage $stage" >&2

@@ -178,6 +178,32 @@ def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right
     assert [(run["negatives"], run["k"]) for run in asked] == [(None, 1), ("all", 3)]
 
 
+def test_the_paper_on_a_boxed_clip_of_every_class_is_judged_with_what_was_trained_for_it(record, monkeypatch, tmp_path):
+    indexed = tmp_path / "out" / "jhmdb-1"
+    indexed.mkdir(parents=True)
+    (indexed / "attributes.csv").write_text("class,seated\nsit,1\nrun,0\n")
+    rows = [
+        "sit/a.mp4,sit,test",
+        "sit/b.mp4,sit,test",
+        "sit/c.mp4,sit,train",
+        "run/d.mp4,run,test",
+        "run/e.mp4,run,test",
+    ]
+    (indexed / "manifest.csv").write_text("\n".join(["path,class,split", *rows]) + "\n")
+    boxes = [
+        f"{clip},{name},0,1,1,2,2" for clip, name in (("sit/b", "seated"), ("sit/c", "seated"), ("run/d", "actor"))
+    ]
+    (indexed / "boxes.csv").write_text("\n".join(["video,attribute,frame,x1,y1,x2,y2", *boxes]) + "\n")
+    monkeypatch.setenv("STAGES", "boxed-paper")
+    (_, trained), (_, judged) = (parsed(*words) for words in record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out"))
+    assert (trained["objective"], trained["classifier"]) == ("paper", judged["model"])
+    assert judged["other"] == [str(trained["out"] / "explainer.safetensors")]
+    assert {"ours-unverified", "paper+verified"} <= set(judged["peers"].split(","))
+    assert "zero" in judged["fills"].split(",")
+    kept = (tmp_path / judged["data"] / "manifest.csv").read_text().splitlines()[1:]
+    assert kept == ["sit/b.mp4,sit,test"], "a test clip with boxes of more than the actor"
+
+
 def test_networks_with_more_fc_layers_begin_with_the_convolutions_of_one(record, monkeypatch, tmp_path):
     for name, value in {"SEEDS": "0", "FC": "2 3", "CLIPS": "64", "STAGES": "networks"}.items():
         monkeypatch.setenv(name, value)
