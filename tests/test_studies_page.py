@@ -278,7 +278,7 @@ def test_networks_that_are_not_equally_right_say_so(run):
 
     unequal = fc_study({"a": with_layers(1, 0.995), "b": with_layers(3, 0.79)})
     assert UNEQUAL in unequal
-    assert "| our classifiers are right on | - | 0.995 | - | 0.790 |" in unequal
+    assert "| our classifiers are right on, of the judged clips | - | 0.995 | - | 0.790 |" in unequal
     assert "| `centre` | zero, as in the paper |" in unequal
     assert UNEQUAL not in fc_study({"a": with_layers(1, 0.995), "b": with_layers(3, 0.99)})
     assert fc_study({"a": with_layers(1, 0.995)}) == ""
