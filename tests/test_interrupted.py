@@ -1,6 +1,7 @@
 """SIGTERM and Ctrl-C in real processes: one line, the conventional exit code, no partial file, no traceback."""
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,8 @@ def test_at_random_moments(name, number, folder):
         time.sleep(moments.uniform(0.1, latest))
         process.send_signal(number)
         check_end(process, number, folder)
+        shutil.rmtree(folder / "out")  # a file that was finished before the signal is whole, and stays
+        (folder / "out").mkdir()
 
 
 @pytest.mark.parametrize("number", CODES)
@@ -138,10 +141,13 @@ def run():
         time.sleep(1)
     except BaseException:
         pass
-    time.sleep(15)
-    print("not stopped")
+    begun = time.monotonic()
+    try:
+        time.sleep(15)
+    finally:
+        print("soon" if time.monotonic() - begun < program.PATIENCE / 2 else "late")
 
-program.PATIENCE = 0.5
+program.PATIENCE = 8
 whytube.cli.main = run
 program.main()
 """
@@ -149,7 +155,50 @@ program.main()
 
 def test_a_signal_that_a_library_caught(tmp_path):
     ended = subprocess.run([sys.executable, "-c", CAUGHT], capture_output=True, text=True, timeout=20, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "interrupted\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "soon\n", "interrupted\n")
+
+
+IMPORTING = """
+import os, signal, sys, time
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(0.2)
+print("imported")
+"""
+
+
+def test_an_import_is_let_finish(tmp_path):
+    (tmp_path / "heavy.py").write_text(IMPORTING)
+    code = CLEANING.replace("os.kill(os.getpid(), signal.SIGTERM)", "import heavy").replace(
+        "time.sleep(1)", "time.sleep(9)", 1
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "imported\ncleaned\n", "interrupted\n")
+
+
+CLEANING = """
+import os, signal, sys, time
+sys.argv = ["whytube", "--version"]
+import whytube.cli
+from whytube import __main__ as program
+
+def run():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    finally:
+        time.sleep(1)
+        print("cleaned")
+
+whytube.cli.main = run
+program.main()
+"""
+
+
+def test_cleaning_up_is_not_disturbed():
+    ended = subprocess.run([sys.executable, "-c", CLEANING], capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "cleaned\n", "interrupted\n")
 
 
 def test_a_signal_where_python_cannot_pass_it_on(tmp_path):

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 PATIENCE = 5.0
-"""Seconds for cleaning up after a signal, in which further ones are not heard. Then it is given again: a library may
-have caught it and gone on."""
+"""Seconds for cleaning up after a signal, in which further ones are not heard. Then it is given again."""
 
 
 class Stop(KeyboardInterrupt):
@@ -36,28 +35,51 @@ class _Stopping:
     """What becomes of signals while a command runs."""
 
     def __init__(self) -> None:
-        self.number, self.stop, self.at = 0, Stop(), -PATIENCE
+        self.number, self.stop = 0, Stop()
+        self.first, self.at = 0.0, -PATIENCE
+        self.ending = False
+        self.unraised = sys.getrefcount(self.stop)
 
-    def hear(self, number: int, _: FrameType | None) -> None:
-        """Stop the program, unless it is stopping already."""
-        if time.monotonic() - self.at >= PATIENCE:
-            self.number, self.at = number, time.monotonic()
-            self._again(PATIENCE)
-            raise self.stop
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """Stop the program, unless it is stopping already. An import is let finish: in its C++ a Stop may abort."""
+        now = time.monotonic()
+        if self.ending or now - self.at < PATIENCE:
+            return
+        if not self.number:
+            self.number, self.first = number, now
+        if _imports(frame) and now - self.first < PATIENCE:
+            later = threading.Timer(0.02, os.kill, [os.getpid(), number])
+            later.daemon = True
+            later.start()
+            return
+        self.at = now
+        threading.Thread(target=self._watch, daemon=True).start()
+        raise self.stop
 
-    def swallowed(self, problem: sys.UnraisableHookArgs) -> None:
-        """Stop again: the first time the program was where Python cannot pass on an exception, e.g. in a callback."""
-        if isinstance(problem.exc_value, Stop):
-            self.at = -PATIENCE
-            self._again(0.01)
-        elif not self.number:
+    def unraisable(self, problem: sys.UnraisableHookArgs) -> None:
+        """Say what Python cannot pass on, e.g. out of a callback, unless a signal caused it."""
+        if not self.number:
             sys.__unraisablehook__(problem)
 
-    def _again(self, seconds: float) -> None:
-        """Give the signal again after a while; once the program is ending, it is ignored."""
-        later = threading.Timer(seconds, os.kill, [os.getpid(), self.number])
-        later.daemon = True
-        later.start()
+    def _watch(self) -> None:
+        """Give the signal again once the exception was lost: nothing holds it any more, and the program goes on.
+
+        A library may have caught it, or Python could not pass it on.
+        """
+        last = self.at + PATIENCE
+        while time.monotonic() < last:
+            time.sleep(0.05)
+            if sys.getrefcount(self.stop) <= self.unraised:
+                break
+        self.at = -PATIENCE
+        os.kill(os.getpid(), self.number)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether what was interrupted is part of an import."""
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
 
 
 def main() -> None:
@@ -66,12 +88,13 @@ def main() -> None:
     heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup arranges
     for number in heard:
         signal.signal(number, stopping.hear)
-    sys.unraisablehook = stopping.swallowed
+    sys.unraisablehook = stopping.unraisable
     try:
         from whytube.cli import main as run
 
         run()
     except BaseException:
+        stopping.ending = bool(stopping.number)
         if not stopping.number:  # else: whatever this is, the signal caused it, perhaps in the middle of an import
             raise
     finally:
