@@ -8,7 +8,8 @@
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
 # shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU), boxed-peers (peers at
 # equal cost on one such clip of every class, jhmdb-boxed-peers.json: likewise), boxed-paper (the paper's objective for the
-# shipped classifier, with and without our search, on the same clips, jhmdb-boxed-paper.json: likewise).
+# shipped classifier, with and without our search, on the same clips, jhmdb-boxed-paper.json: likewise), boxed-unerased
+# (the same for a network that was trained without erased tubes, jhmdb-boxed-unerased.json: likewise).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -92,6 +93,21 @@ one_of_each_class() { # the first boxed test clip of every class of split 1
     kept_boxes "$out/jhmdb-boxed" "$out/jhmdb-boxed-peers"
 }
 
+boxed_paper() { # MODEL NAME: the paper's objective for a network, and what it explains of a clip of every class
+    local classifier=$1
+    [ ! -d "$1" ] || classifier=$1/classifier.safetensors
+    "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper --recipe paper-tuned \
+        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/$2/paper" --save "$out/$2/paper.json" \
+        --resume "${quick[@]}"
+    "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper-sgd --recipe paper \
+        --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$out/$2/paper-sgd" --save "$out/$2/paper-sgd.json" \
+        --resume "${quick[@]}"
+    "${whytube[@]}" evaluate --model "$1" --with "$out/$2/paper/explainer.safetensors" \
+        --with "$out/$2/paper-sgd/explainer.safetensors" --fills "$fills" --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
+        --peers "${BESIDE:-ours-unverified,paper+verified,centre,detector-box,random-tube}" \
+        --out "$out/jhmdb-$2.json" --resume
+}
+
 for stage in "${stages[@]}"; do
     case $stage in
     networks)
@@ -145,13 +161,17 @@ for stage in "${stages[@]}"; do
         ;;
     boxed-paper)
         one_of_each_class
-        "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier jhmdb-i3d --objective paper --recipe paper-tuned \
-            --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/boxed-paper" \
-            --save "$out/boxed-paper/paper.json" --resume "${quick[@]}"
-        "${whytube[@]}" evaluate --model jhmdb-i3d --with "$out/boxed-paper/explainer.safetensors" --fills "$fills" \
-            --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
-            --peers "${BESIDE:-ours-unverified,paper+verified,centre,detector-box,random-tube}" \
-            --out "$out/jhmdb-boxed-paper.json" --resume
+        boxed_paper jhmdb-i3d boxed-paper
+        ;;
+    boxed-unerased)
+        one_of_each_class
+        dir=$out/boxed-unerased
+        "${whytube[@]}" train classifier --data "$out/jhmdb-1" --pretrained i3d-kinetics-400 --recipe laptop --set erase=0 \
+            --clips "${CLIPS:-1320}" --test 0 --out "$dir" --save "$dir/classifier.json" --resume "${quick[@]}"
+        "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$dir/classifier.safetensors" --recipe converging \
+            --clips "${EXPLAINER_CLIPS:-6400}" --set "masked_runs=${MASKED_RUNS:-1200}" --set lasting=0.75 --distinct 660 \
+            --out "$dir" --save "$dir/explainer.json" --resume "${quick[@]}"
+        boxed_paper "$dir" boxed-unerased
         ;;
     *)
         echo "unknown stage $stage" >&2

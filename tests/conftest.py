@@ -1,6 +1,7 @@
 """One torch thread per test worker; where there is no GPU the CUDA kernel runs in Triton's interpreter."""
 
 import os
+import signal
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from subpath_kernels import KERNELS
 from whytube.subpath import use_backend
 
 torch.set_num_threads(1)
+# A job in the background ignores Ctrl-C, and so would the processes that tests start, and stop.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel's module is imported
 

@@ -195,13 +195,22 @@ def test_the_paper_on_a_boxed_clip_of_every_class_is_judged_with_what_was_traine
     ]
     (indexed / "boxes.csv").write_text("\n".join(["video,attribute,frame,x1,y1,x2,y2", *boxes]) + "\n")
     monkeypatch.setenv("STAGES", "boxed-paper")
-    (_, trained), (_, judged) = (parsed(*words) for words in record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out"))
-    assert (trained["objective"], trained["classifier"]) == ("paper", judged["model"])
-    assert judged["other"] == [str(trained["out"] / "explainer.safetensors")]
+    calls = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")
+    best, letter, judged = (parsed(*words)[1] for words in calls)
+    assert (best["objective"], letter["objective"]) == ("paper", "paper-sgd")
+    assert best["classifier"] == letter["classifier"] == judged["model"]
+    assert judged["other"] == [str(trained["out"] / "explainer.safetensors") for trained in (best, letter)]
     assert {"ours-unverified", "paper+verified"} <= set(judged["peers"].split(","))
     assert "zero" in judged["fills"].split(",")
     kept = (tmp_path / judged["data"] / "manifest.csv").read_text().splitlines()[1:]
     assert kept == ["sit/b.mp4,sit,test"], "a test clip with boxes of more than the actor"
+    (tmp_path / "out" / "boxed-unerased").mkdir()
+    monkeypatch.setenv("STAGES", "boxed-unerased")
+    more = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")[len(calls) :]
+    network, *explainers, again = (parsed(*words)[1] for words in more)
+    assert "erase=0" in network["changes"]
+    assert len(explainers) == 3
+    assert (again["model"], again["data"], again["peers"]) == (str(network["out"]), judged["data"], judged["peers"])
 
 
 def test_networks_with_more_fc_layers_begin_with_the_convolutions_of_one(record, monkeypatch, tmp_path):

@@ -35,15 +35,8 @@ def folder(tmp_path):
 
 
 def begin(words, cwd):
-    # A process whose parent ignores SIGINT, as a job in the background does, would ignore it, too.
-    line = [sys.executable, "-m", "whytube", *words]
     pipe = subprocess.PIPE
-    heard = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(line, cwd=cwd, stdout=pipe, stderr=pipe, text=True)
-    finally:
-        signal.signal(signal.SIGINT, heard)
+    return subprocess.Popen([sys.executable, "-m", "whytube", *words], cwd=cwd, stdout=pipe, stderr=pipe, text=True)
 
 
 def check_end(process, number, cwd):

@@ -145,7 +145,7 @@ class Loop(ABC):
         self._go_back(folder / self.file if folder is not None and resume else None)
         if self.recipe.distinct is not None:
             self.shown = self._kept(self.recipe.distinct)
-        self.batches = self.looked_at(self.shown)
+        self.batches = self.looked_at(self.shown) if self.step < self.recipe.steps else self.shown
         with contextlib.ExitStack() as stack:
             if self.batches is self.shown and not isinstance(self.shown, Kept):
                 self.ahead = stack.enter_context(Ahead(self.shown))
