@@ -97,10 +97,10 @@ boxed_paper() { # MODEL NAME: the paper's objective for a network, and what it e
     local classifier=$1
     [ ! -d "$1" ] || classifier=$1/classifier.safetensors
     "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper --recipe paper-tuned \
-        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/$2/paper" --save "$out/$2/paper.json" \
+        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/$2/paper" \
         --resume "${quick[@]}"
     "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper-sgd --recipe paper \
-        --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$out/$2/paper-sgd" --save "$out/$2/paper-sgd.json" \
+        --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$out/$2/paper-sgd" \
         --resume "${quick[@]}"
     "${whytube[@]}" evaluate --model "$1" --with "$out/$2/paper/explainer.safetensors" \
         --with "$out/$2/paper-sgd/explainer.safetensors" --fills "$fills" --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
@@ -167,10 +167,10 @@ for stage in "${stages[@]}"; do
         one_of_each_class
         dir=$out/boxed-unerased
         "${whytube[@]}" train classifier --data "$out/jhmdb-1" --pretrained i3d-kinetics-400 --recipe laptop --set erase=0 \
-            --clips "${CLIPS:-1320}" --test 0 --out "$dir" --save "$dir/classifier.json" --resume "${quick[@]}"
+            --clips "${CLIPS:-1320}" --test 0 --out "$dir" --resume "${quick[@]}"
         "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$dir/classifier.safetensors" --recipe converging \
             --clips "${EXPLAINER_CLIPS:-6400}" --set "masked_runs=${MASKED_RUNS:-1200}" --set lasting=0.75 --distinct 660 \
-            --out "$dir" --save "$dir/explainer.json" --resume "${quick[@]}"
+            --out "$dir" --resume "${quick[@]}"
         boxed_paper "$dir" boxed-unerased
         ;;
     *)
