@@ -6,10 +6,11 @@
 # jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
 # jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
-# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU), boxed-peers (peers at
-# equal cost on one such clip of every class, jhmdb-boxed-peers.json: likewise), boxed-paper (the paper's objective for the
-# shipped classifier, with and without our search, on the same clips, jhmdb-boxed-paper.json: likewise), boxed-unerased
-# (the same for a network that was trained without erased tubes, jhmdb-boxed-unerased.json: likewise).
+# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU, as are the next ones, on
+# one test clip of every class), boxed-peers (peers at equal cost, jhmdb-boxed-peers.json), boxed-paper (the paper's
+# objective for the shipped classifier, with and without our search, jhmdb-boxed-paper.json), boxed-unerased (the same for a
+# network that was trained without erased tubes, jhmdb-boxed-unerased.json), splits (SPLITS: the shipped classifier on
+# split 1, I3D with a new head on the others, with all of these methods: jhmdb-each-1.json and so on, pooled in jhmdb.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -22,6 +23,7 @@ others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all
 few=${FEW:-48}                 # clips judged by peers, effort and front
 fills=mean,blur,freeze,zero    # zero is the paper's
 due=ours-unverified,paper+verified,paper-sgd+verified
+alone=ours-unverified,paper+verified,centre,detector-box,random-tube # where a CPU judges the paper's objective
 main=$due,ours-regions,predicted,random-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
 mkdir -p "$out"
 
@@ -84,28 +86,34 @@ kept_boxes() { # FROM TO: boxes of the clips in the manifest of TO
         FNR == 1 || $1 in kept' "$2/manifest.csv" "$1/boxes.csv" >"$2/boxes.csv"
 }
 
-one_of_each_class() { # the first boxed test clip of every class of split 1
-    index 1
-    boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
-    mkdir -p "$out/jhmdb-boxed-peers"
-    cp "$out/jhmdb-boxed/attributes.csv" "$out/jhmdb-boxed-peers/"
-    awk -F, '!seen[$2]++' "$out/jhmdb-boxed/manifest.csv" >"$out/jhmdb-boxed-peers/manifest.csv"
-    kept_boxes "$out/jhmdb-boxed" "$out/jhmdb-boxed-peers"
+one_of_each_class() { # SPLIT: a test clip of every class, with boxes of parts where one has them
+    index "$1"
+    boxed_only "$out/jhmdb-$1" "$out/jhmdb-$1-boxed"
+    mkdir -p "$out/jhmdb-$1-each"
+    cp "$out/jhmdb-$1/attributes.csv" "$out/jhmdb-$1-each/"
+    awk -F, '(FNR == 1 && NR == 1) || ($3 == "test" && !seen[$2]++)' \
+        "$out/jhmdb-$1-boxed/manifest.csv" "$out/jhmdb-$1/manifest.csv" >"$out/jhmdb-$1-each/manifest.csv"
+    kept_boxes "$out/jhmdb-$1" "$out/jhmdb-$1-each"
 }
 
-boxed_paper() { # MODEL NAME: the paper's objective for a network, and what it explains of a clip of every class
-    local classifier=$1
-    [ ! -d "$1" ] || classifier=$1/classifier.safetensors
-    "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper --recipe paper-tuned \
-        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$out/$2/paper" \
-        --resume "${quick[@]}"
-    "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$classifier" --objective paper-sgd --recipe paper \
-        --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$out/$2/paper-sgd" \
-        --resume "${quick[@]}"
-    "${whytube[@]}" evaluate --model "$1" --with "$out/$2/paper/explainer.safetensors" \
-        --with "$out/$2/paper-sgd/explainer.safetensors" --fills "$fills" --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
-        --peers "${BESIDE:-ours-unverified,paper+verified,centre,detector-box,random-tube}" \
-        --out "$out/jhmdb-$2.json" --resume
+laptop() { # SPLIT FOLDER OPTION ...: a network whose head alone is trained, and its explainer, as a CPU makes them
+    "${whytube[@]}" train classifier --data "$out/jhmdb-$1" --pretrained i3d-kinetics-400 --recipe laptop \
+        --clips "${CLIPS:-1320}" --test 0 --out "$2" --resume "${@:3}" "${quick[@]}"
+    "${whytube[@]}" train explainer --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" --recipe converging \
+        --clips "${EXPLAINER_CLIPS:-6400}" --set "masked_runs=${MASKED_RUNS:-1200}" --set lasting=0.75 --distinct 660 \
+        --out "$2" --resume "${quick[@]}"
+}
+
+each() { # SPLIT MODEL FOLDER NAME PEERS: the paper's objective for a network, and what explains a clip of every class
+    local classifier=$2
+    [ ! -d "$2" ] || classifier=$2/classifier.safetensors
+    "${whytube[@]}" train explainer --data "$out/jhmdb-$1" --classifier "$classifier" --objective paper --recipe paper-tuned \
+        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$3/paper" --resume "${quick[@]}"
+    "${whytube[@]}" train explainer --data "$out/jhmdb-$1" --classifier "$classifier" --objective paper-sgd --recipe paper \
+        --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$3/paper-sgd" --resume "${quick[@]}"
+    "${whytube[@]}" evaluate --model "$2" --with "$3/paper/explainer.safetensors" --with "$3/paper-sgd/explainer.safetensors" \
+        --data "$out/jhmdb-$1-each" --count 0 --negatives "${NEGATIVES:-3}" --fills "$fills" --peers "${BESIDE:-$5}" \
+        --out "$out/jhmdb-$4.json" --resume
 }
 
 for stage in "${stages[@]}"; do
@@ -147,31 +155,36 @@ for stage in "${stages[@]}"; do
         ;;
     boxed)
         index 1
-        boxed_only "$out/jhmdb-1" "$out/jhmdb-boxed"
+        boxed_only "$out/jhmdb-1" "$out/jhmdb-1-boxed"
         for weight in ${WEIGHTS:-1 3}; do
-            "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
+            "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
                 --fit-weight "$weight" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
         done
         ;;
     boxed-peers)
-        one_of_each_class
-        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-boxed-peers" --count 0 --negatives "${NEGATIVES:-3}" \
+        one_of_each_class 1
+        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-each" --count 0 --negatives "${NEGATIVES:-3}" \
             --peers "${BESIDE:-ours-regions,predicted,random-verified,grad-cam-verified,gradient-input-verified,random-tube}" \
             --out "$out/jhmdb-boxed-peers.json" --resume
         ;;
     boxed-paper)
-        one_of_each_class
-        boxed_paper jhmdb-i3d boxed-paper
+        one_of_each_class 1
+        each 1 jhmdb-i3d "$out/boxed-paper" boxed-paper "$alone"
         ;;
     boxed-unerased)
-        one_of_each_class
-        dir=$out/boxed-unerased
-        "${whytube[@]}" train classifier --data "$out/jhmdb-1" --pretrained i3d-kinetics-400 --recipe laptop --set erase=0 \
-            --clips "${CLIPS:-1320}" --test 0 --out "$dir" --resume "${quick[@]}"
-        "${whytube[@]}" train explainer --data "$out/jhmdb-1" --classifier "$dir/classifier.safetensors" --recipe converging \
-            --clips "${EXPLAINER_CLIPS:-6400}" --set "masked_runs=${MASKED_RUNS:-1200}" --set lasting=0.75 --distinct 660 \
-            --out "$dir" --resume "${quick[@]}"
-        boxed_paper "$dir" boxed-unerased
+        one_of_each_class 1
+        laptop 1 "$out/boxed-unerased" --set erase=0
+        each 1 "$out/boxed-unerased" "$out/boxed-unerased" boxed-unerased "$alone"
+        ;;
+    splits)
+        for split in ${SPLITS:-1 2 3}; do
+            one_of_each_class "$split"
+            dir=$out/laptop-$split model=$out/laptop-$split
+            if [ "$split" = 1 ]; then model=jhmdb-i3d; else laptop "$split" "$dir"; fi
+            each "$split" "$model" "$dir" "each-$split" "$alone,ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,random-attribute,shuffled-attributes"
+        done
+        judged=("$out"/jhmdb-each-[123].json)
+        if [ ${#judged[@]} = 3 ]; then "${results[@]}" pool "${judged[@]}" --out "$out/jhmdb.json"; fi
         ;;
     *)
         echo "unknown stage $stage" >&2
