@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from whytube.evaluation.results import MethodResults, Results
 
 BEGIN, END = "<!-- tables: written by `make results` -->", "<!-- end of the tables -->"
-RUNS = ("jhmdb-1", "world-64", "jhmdb", "world")
+RUNS = ("jhmdb-1", "world-64", "jhmdb", "world", "jhmdb-first", "world-first")
 """Results that are tables of the benchmark, where they are there."""
 _COLUMNS = {
     "masked_clips": "masked clips",

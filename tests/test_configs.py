@@ -203,7 +203,7 @@ def test_the_paper_on_a_boxed_clip_of_every_class_is_judged_with_what_was_traine
     assert {"ours-unverified", "paper+verified"} <= set(judged["peers"].split(","))
     assert "zero" in judged["fills"].split(",")
     kept = (tmp_path / judged["data"] / "manifest.csv").read_text().splitlines()[1:]
-    assert kept == ["sit/b.mp4,sit,test"], "a test clip with boxes of more than the actor"
+    assert kept == ["sit/b.mp4,sit,test", "run/d.mp4,run,test"], "with boxes of more than the actor, if any has"
     (tmp_path / "out" / "boxed-unerased").mkdir()
     monkeypatch.setenv("STAGES", "boxed-unerased")
     more = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")[len(calls) :]
@@ -211,6 +211,27 @@ def test_the_paper_on_a_boxed_clip_of_every_class_is_judged_with_what_was_traine
     assert "erase=0" in network["changes"]
     assert len(explainers) == 3
     assert (again["model"], again["data"], again["peers"]) == (str(network["out"]), judged["data"], judged["peers"])
+
+
+def test_three_splits_on_a_cpu_are_pooled_once_all_are_judged(record, monkeypatch, tmp_path):
+    for split in "123":
+        indexed = tmp_path / "out" / f"jhmdb-{split}"
+        indexed.mkdir(parents=True)
+        (indexed / "attributes.csv").write_text("class,seated\nsit,1\n")
+        (indexed / "manifest.csv").write_text("path,class,split\nsit/a.mp4,sit,test\n")
+        (indexed / "boxes.csv").write_text("video,attribute,frame,x1,y1,x2,y2\n")
+    monkeypatch.setenv("STAGES", "splits")
+    calls = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")
+    trained = [Path(parsed(*words)[1]["out"]).name for words in calls if words[:2] == ["train", "classifier"]]
+    assert trained == ["laptop-2", "laptop-3"], "split 1 has the shipped classifier"
+    judged = [parsed(*words)[1] for words in calls if words[0] == "evaluate"]
+    assert [run["model"] for run in judged] == ["jhmdb-i3d", "out/laptop-2", "out/laptop-3"]
+    assert len(calls) == 3 * 3 + 2 * 2, "nothing is pooled before all three have figures"
+    for run in judged:
+        (tmp_path / run["out"]).touch()
+    monkeypatch.setenv("SPLITS", "3")
+    *_, pooled = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")
+    assert pooled[1:] == ["pool", *(str(run["out"]) for run in judged), "--out", "out/jhmdb.json"]
 
 
 def test_networks_with_more_fc_layers_begin_with_the_convolutions_of_one(record, monkeypatch, tmp_path):
