@@ -1,14 +1,22 @@
 """docs/method.md names functions and tests that exist, and its inequalities hold."""
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
 
 import pytest
 import torch
+import typer
 from torch.nn.functional import logsigmoid
 
+from whytube.cli import app
+from whytube.evaluation.methods import CONTROLS, COUNTERPARTS, MAKERS, METHODS
 from whytube.evaluation.results import Results
+from whytube.explainer.explainer import OBJECTIVES
+from whytube.models import PRESETS
+from whytube.models.files import shipped_names
+from whytube.training.recipe import Recipe
 
 HERE = Path(__file__).resolve().parent
 TEXT = (HERE.parent / "docs" / "method.md").read_text(encoding="utf-8")
@@ -32,6 +40,26 @@ def test_functions_exist(name):
         assert callable(found)
         return
     pytest.fail(f"there is no {name}")
+
+
+def test_methods_objectives_models_settings_and_results_exist():
+    named = set(re.findall(r"`([a-z0-9]+(?:[-+][a-z0-9]+)+|masked_runs|lasting|erase)`", TEXT))
+    known = {*METHODS, *CONTROLS, *COUNTERPARTS, *MAKERS, *OBJECTIVES, *PRESETS, *shipped_names()}
+    known |= {field.name for field in dataclasses.fields(Recipe)}
+    known |= {path.stem for path in (HERE.parent / "results").glob("*.json")}
+    assert len(named) > 15
+    assert named <= known, f"unknown: {sorted(named - known)}"
+
+
+def test_options_exist():
+    named = {option for code in re.findall(r"`([^`\n]+)`", TEXT) for option in re.findall(r"(?<!\S)--[a-z-]+", code)}
+    commands, options = [typer.main.get_command(app)], set()
+    while commands:
+        command = commands.pop()
+        commands += getattr(command, "commands", {}).values()
+        options |= {option for parameter in command.params for option in parameter.opts}
+    assert {"--pretrained", "--shapes"} <= named
+    assert named <= options, f"unknown: {sorted(named - options)}"
 
 
 @pytest.mark.parametrize(("file", "name"), TESTS)
