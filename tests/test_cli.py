@@ -128,14 +128,14 @@ def test_explain_as_json_saves_and_draws(clip, tmp_path):
     assert Explanation.load(saved).negative == "waltz"
     assert read_clip(overlay).frames.shape[1] == 16
     report = tmp_path / "report.html"
-    words = ("report", tmp_path, "--results", ROOT / "results" / "world.json", "--out", report)
+    words = ("report", tmp_path, "--results", ROOT / "results" / "world-fc2.json", "--out", report)
     result = run(*words, "--json")
     assert result.returncode == 0, result.stderr
     assert "waltz" in report.read_text()
     said = json.loads(result.stdout)
     assert [e["sentence"] for e in said["explanations"]] == [answer["sentence"]]
     assert said["explanations"][0]["model"] == "demo"
-    assert "they are of the model fc1-seed0, and the clips were explained with demo" in said["results_left_out"]
+    assert "they are of the model fc2-seed0, and the clips were explained with demo" in said["results_left_out"]
     assert said["results_left_out"] in result.stderr
     assert run("report", saved, *words[2:]).returncode == 2, "the page is there"
     assert run("report", saved, *words[2:], "--overwrite").returncode == 0
