@@ -12,7 +12,7 @@ def test_the_demo_explains_measures_and_writes_a_page(tmp_path, monkeypatch):
     console = Console(record=True, width=120)
     results = demo.run_demo(tmp_path, train=False, count=4, seed=0, device=torch.device("cpu"), console=console)
     assert Results.load(tmp_path / "results.json") == results
-    assert {"ours", "grad-cam", "centre", "true-box", "random-tube"} <= set(results.methods)
+    assert {"ours", "random-verified", "grad-cam", "centre", "true-box", "random-tube"} <= set(results.methods)
     assert results.classifier.accuracy.mean > 0.7
     page = (tmp_path / "report.html").read_text()
     mean = results.methods["centre"].tube_lengths.index(4 * 3)

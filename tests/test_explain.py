@@ -196,7 +196,9 @@ def test_k_and_fills(video):
     unchecked = explain(video, explainer, k=1, fills=[])
     assert unchecked.reasons[0].moved is None
     assert unchecked.sentence.endswith("(not checked)")
-    with pytest.raises(ArgumentError, match=r"`fills` must be one of 'mean', .*'zero', 'noise', got 'red'"):
+    with pytest.raises(
+        ArgumentError, match=r"`fills` must be one of 'mean', .*'zero', 'still', 'shift', 'noise', got 'red'"
+    ):
         explain(video, explainer, fills=["mean", "red"])
     with pytest.raises(ArgumentError, match="`k` must be an integer of at least 1, got 0"):
         explain(video, explainer, k=0)
@@ -214,6 +216,7 @@ def test_what_stands_beside_the_reasons(video, explainer):
         "k": 1,
         "fills": list(FILLS),
         "sampling": "center",
+        "tried with": "still, shift",
     }
     assert explanation.versions["torch"] == torch.__version__
     assert explanation.frames == (3, 4, 5, 6)

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from whytube.explainer.scores import SHAPE_SETS, SHAPES, TAPS, Forms, shape_parts, shape_windows
+from toy_explainer import tiny_classifier
+from whytube.explainer.scores import SHAPE_SETS, SHAPES, TAPS, Forms, build_scores, shape_parts, shape_windows
 from whytube.subpath import max_subpath
 
 FORMS = Forms(grids=((2, 4, 6), (2, 2, 3)), size=(32, 48), frames=2)
@@ -107,6 +108,15 @@ def test_the_single_shape_is_one_cell():
     window[0, TAPS.index((0, 0))] = 1
     assert torch.equal(shape_windows(forms.shapes), window), "of the window its centre alone"
     assert shape_parts(forms.shapes).tolist() == [[1, 0, 0, 0]]
+
+
+def test_scores_of_the_single_shape_have_the_last_map_alone():
+    classifier = tiny_classifier()
+    many, one = (build_scores(classifier, 3, shapes=shapes) for shapes in ("multiple", "single"))
+    grids = [tuple(shape[1:]) for shape in classifier.map_shapes()]
+    assert list(many.forms.grids) == grids
+    assert list(one.forms.grids) == grids[-1:] != grids
+    assert list(one.channels) == [classifier.map_shapes()[-1][0]]
 
 
 def coarse_steps(columns):

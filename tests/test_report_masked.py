@@ -30,7 +30,7 @@ def read(path):
     return read_clip(path, frames=COUNT, size=SIZE).frames
 
 
-@pytest.mark.parametrize("fill", ["mean", "zero", "blur", "freeze", "noise"])
+@pytest.mark.parametrize("fill", ["mean", "zero", "blur", "freeze", "still", "shift", "noise"])
 def test_only_the_tube_is_filled(tmp_path, video, fill):
     out = write_masked_video(video, explanation(), tmp_path / "masked.mp4", fill=fill)
     before, after = read(video), read(out)
@@ -45,6 +45,8 @@ def test_only_the_tube_is_filled(tmp_path, video, fill):
     expected = {
         "mean": lambda: before[:, ::2].mean((1, 2, 3))[:, None, None].expand_as(inside),
         "zero": lambda: torch.zeros_like(inside),
+        "still": lambda: before[:, ::2, y1 + 2 : y2 - 2, x1 + 2 : x2 - 2].mean(1),
+        "shift": lambda: before.roll(before.shape[-1] // 2, -1)[:, 4, y1 + 2 : y2 - 2, x1 + 2 : x2 - 2],
         "freeze": lambda: before[:, 2, y1 + 2 : y2 - 2, x1 + 2 : x2 - 2],
     }
     if fill in expected:

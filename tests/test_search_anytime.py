@@ -61,7 +61,7 @@ def test_efforts_by_name_and_number():
     for wrong in (0, "0", -1, 2.5, True):
         with pytest.raises(ArgumentError, match="`effort` must be an integer of at least 1"):
             find_effort(wrong)
-    with pytest.raises(ArgumentError, match="unknown effort '-3'"):
+    with pytest.raises(ArgumentError, match=r"'-3'\. Known: quick, normal, thorough, or a number of tubes$"):
         find_effort("-3")
 
 
@@ -318,15 +318,29 @@ def test_given_tubes_come_first_and_random_ones_are_always_among_them(many, kept
 def test_tubes_that_are_tried_differ_where_they_can():
     """Predictions rank near copies side by side: of these one is tried first."""
     model, question, predictor = predicted(1, 1)
-    tried = []
+    run = anytime._Run(model, question, Effort(tubes=4), predictor, None)
+    run.attempt(run.proposals([], 32), 4)
+    chosen = run.tried.boxes[0]
+    assert len(chosen) == 4
+    assert float(region_iou(chosen[:, None], chosen).fill_diagonal_(0).max()) <= SAME
+
+
+def test_how_well_words_fit_a_tube_is_asked_once():
+    """Of every tube once, when it is proposed; ranking and the answer use what was found then."""
+    model, question, predictor = predicted(1, 2)
+    asked = []
 
     def words(boxes):
-        tried.append(boxes)
-        return torch.full((*boxes.shape[:3], 1), 0.5), torch.zeros(*boxes.shape[:2], 1, dtype=torch.long)
+        asked.extend(boxes[0, 0])
+        fits = torch.stack([boxes[..., 0].mean(-1) / 32, torch.full(boxes.shape[:3], 0.3)], -1)
+        return fits, torch.tensor([4, 7]).expand(*boxes.shape[:2], 2)
 
-    next(search(model, question, 1, Effort(tubes=4), predictor=predictor, words=words))
-    chosen = next(boxes for boxes in tried if boxes.shape[2] == 4)[0, 0]
-    assert float(region_iou(chosen[:, None], chosen).fill_diagonal_(0).max()) <= SAME
+    *_, last = search(model, question, 2, Effort(tubes=8), predictor=predictor, words=words)
+    assert len(asked) == last.masked_clips[0, 0].sub(16).div(predictor.response.cost).round().item()
+    fits, ids = words(last.boxes)
+    said = (last.attribute_ids[..., None] == ids[:, :, None]) & (last.attribute_ids >= 0)[..., None]
+    assert said.any()
+    assert torch.equal(torch.where(said, fits, 0).sum(-1)[said.any(-1)], last.fits[said.any(-1)])
 
 
 def test_an_estimate_adds_what_was_measured_of_the_parent():

@@ -93,7 +93,7 @@ def test_the_maps_of_a_clip_are_made_once_for_all_fills(monkeypatch):
     made, run_all = [], masked.run_all
     monkeypatch.setattr(masked, "run_all", lambda steps, x: made.append(len(x)) or run_all(steps, x))
     every = torch.tensor([[True, True], [False, False]])
-    for fill in ("zero", "noise"):
+    for fill in ("zero", "still", "shift", "noise"):
         masked_logits(model, asked, two_tubes(), every, fill=fill)
     assert made == [1]
     before = masked_logits(model, asked, two_tubes(), every, fill="zero")

@@ -20,7 +20,7 @@ from whytube.search.verify import (
     suited_attributes,
     top_regions,
 )
-from whytube.tubes import FILLS
+from whytube.tubes.masking import FILLS, MASK_FILLS
 
 LEFT_SQUARE, RIGHT_SQUARE, CORNER = [4, 12, 12, 20], [20, 12, 28, 20], [0, 0, 8, 8]
 
@@ -95,7 +95,8 @@ def test_fewer_than_k_are_padded():
 
 def test_tubes_are_chosen_with_fills_that_exist():
     assert len(SELECTING_FILLS) == 2
-    assert set(SELECTING_FILLS) <= {*FILLS, "noise"}
+    assert set(SELECTING_FILLS) <= set(FILLS)
+    assert not set(SELECTING_FILLS) & set(MASK_FILLS), "what all tubes share is computed once"
 
 
 def test_the_k_largest_of_each_question_are_kept():

@@ -90,6 +90,19 @@ class TestErase:
     def test_zero(self, clips, mask):
         assert erase(clips, mask, fill="zero")[0, :, 1:, 2:5, 3:9].abs().max() == 0
 
+    def test_still_is_the_mean_over_time(self, clips, mask):
+        erased = erase(clips, mask, fill="still")
+        at = (0, slice(None), slice(1, None), 2, 3)
+        assert torch.allclose(erased[at], clips[0, :, :, 2, 3].mean(1, keepdim=True).expand(-1, 3))
+        frozen = clips[:, :, :1].expand_as(clips)
+        assert torch.equal(erase(frozen, mask, fill="still"), frozen), "where nothing moves, nothing changes"
+
+    def test_shift_is_what_is_half_a_frame_to_the_side(self, clips, mask):
+        width = clips.shape[-1]
+        erased = erase(clips, mask, fill="shift")
+        assert torch.equal(erased[0, :, 1, 2, 3], clips[0, :, 1, 2, (3 + width - width // 2) % width])
+        assert torch.equal(erased[0, :, 0, 0, 0], clips[0, :, 0, 0, 0])
+
     def test_noise_is_like_the_clip_and_always_the_same(self, clips, mask):
         erased = erase(clips, mask, fill="noise")
         assert torch.equal(erased, erase(clips.clone(), mask, fill="noise"))
@@ -127,7 +140,9 @@ class TestErase:
         assert torch.equal(clips.grad == 0, mask[:, None].expand_as(clips))
 
     def test_wrong_arguments(self, clips, mask):
-        with pytest.raises(ArgumentError, match="one of 'mean', 'blur', 'freeze', 'zero', 'noise', got 'red'"):
+        with pytest.raises(
+            ArgumentError, match="one of 'mean', 'blur', 'freeze', 'zero', 'still', 'shift', 'noise', got 'red'"
+        ):
             erase(clips, mask, fill="red")
         with pytest.raises(ArgumentError, match="`mask` must be bool"):
             erase(clips, mask.int())

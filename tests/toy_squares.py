@@ -81,7 +81,7 @@ class Adder(VideoClassifier):
     def features(self, clips):
         self.seen += len(clips)
         coarse = avg_pool3d(self.check_clips(clips) * self.scale, (1, 4, 4))
-        logits = self.head(coarse.mean((2, 3, 4))) @ self.weights.T
+        logits = self.head(coarse.mean((2, 3, 4))) @ self.weights.T.to(clips.device)
         return Features(logits, (coarse, coarse))
 
 
@@ -96,7 +96,7 @@ class Parted(Adder):
         return avg_pool3d(self.check_clips(clips) * self.scale, (1, 4, 4))
 
     def back(self, x, cut):
-        return self.head(x.mean((2, 3, 4))) @ self.weights.T
+        return self.head(x.mean((2, 3, 4))) @ self.weights.T.to(x.device)
 
 
 def ask(count=3, negatives=2):

@@ -46,8 +46,15 @@ class Asked:
         fills: Sequence[str],
         effort: Effort,
         reading: Reading,
+        contents: Sequence[str] | None = None,
+        weights: str | None = None,
     ) -> None:
-        """Read and classify; why_not: the classes to ask about (None: the most probable), or None for every other."""
+        """Read and classify; why_not: the classes to ask about (None: the most probable), or None for every other.
+
+        contents, weights: the hash of each video, and of the classifier, where they are known already.
+        """
+        self.weights = weights
+        self.contents = [None] * len(videos) if contents is None else list(contents)
         self.k, self.fills, self.videos, self.reading = check_int(k, "k", 1), tuple(fills), tuple(videos), reading
         for fill in self.fills:
             check_choice(fill, "fills", FILLS)
@@ -98,8 +105,8 @@ class Asked:
         """
         after = self._after(regions)
         self._done("verify")
-        identities = [identity(video, clip) for video, clip in zip(self.videos, self.clips, strict=True)]
-        weights = model_hash(self.classifier)
+        identities = [identity(*given) for given in zip(self.videos, self.clips, self.contents, strict=True)]
+        weights = self.weights or model_hash(self.classifier)
         self._done("hash")
         settings = {**(self.explainer.settings if how is None else how), "k": self.k, "fills": list(self.fills)}
         settings |= {"sampling": self.reading.sampling, **self.reading.kept}
@@ -154,6 +161,10 @@ class Asked:
         return after
 
 
+class SameClassError(ArgumentError):
+    """Why a clip is its class, not that same class, was asked."""
+
+
 def named(
     question: Question, classifier: VideoClassifier, why: str | None, why_not: Sequence[str | None] | None
 ) -> Question:
@@ -170,10 +181,10 @@ def named(
         ranked = [c for c in (first, *rest) if c != positive]
         wanted = ranked if others is None else [ranked[0] if c is None else c for c in others if c != positive]
         if not wanted and own is None:
-            raise ArgumentError(
+            if not why_not:
+                raise ArgumentError("`why_not` names no class")
+            raise SameClassError(
                 f"`why_not` is {why_not[0]!r}, the predicted class: ask about another, or name a class A with `why`"
-                if why_not
-                else "`why_not` names no class"
             )
         if not wanted:
             raise fail("why_not", f"another class than {classifier.classes[positive]!r}", repr(why_not and why_not[0]))

@@ -106,7 +106,7 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> ArgumentError:
     near = suggestion(name, known)
     if near:
         return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}{near}")
-    listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
+    listed = ", ".join(sorted(known)[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
     return ArgumentError(f"unknown {kind} {name[:LONGEST]!r}. Known: {listed}")
 
 

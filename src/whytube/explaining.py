@@ -58,7 +58,7 @@ def explain(
         why: the positive class A; by default the predicted one.
         why_not: the negative class B; by default the most probable other class.
         k: how many reasons at most.
-        fills: what masked regions are filled with: "mean", "blur", "freeze", "zero", "noise".
+        fills: what masked regions are filled with: "mean", "blur", "freeze", "zero", "still", "shift", "noise".
         sampling: how frames are taken from a file, see `read_clip`.
         effort: how many tubes are tried: "quick", "normal", "thorough", or their number.
         area: largest volume of a tube, as a fraction of the clip's.

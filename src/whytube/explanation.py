@@ -81,6 +81,9 @@ class Evidence:
         return self.turned or self.fall >= MOVED
 
 
+_CHANCES = ("positive_before", "positive_after", "negative_before", "negative_after")
+
+
 @dataclass(frozen=True, eq=False)
 class Reason:
     """A word, where it is seen, and whether the classifier agrees.
@@ -140,6 +143,17 @@ class Reason:
     def fit_text(self) -> str:
         """How well the word fits, for people: "the word fits: 83 %"; "" where that is not known."""
         return "" if self.fit is None else f"the word fits: {100 * self.fit:.0f} %"
+
+    def told(self, positive: str, negative: str) -> str:
+        """Say what hiding the tube does to p(A) and p(B), in the mean over fills; "" where nothing was measured."""
+        if not self.evidence:
+            return ""
+        name = f'"{self.attribute}"' if self.attribute else "the region"
+        fits = f" ({self.fit_text})" if self.fit_text else ""
+        means = {key: sum(getattr(e, key) for e in self.evidence) / len(self.evidence) for key in _CHANCES}
+        a = _change(positive, means["positive_before"], means["positive_after"])
+        b = _change(negative, means["negative_before"], means["negative_after"])
+        return f"Hide {name}{fits}: {a}, {b}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `moved` is for readers, and not read back."""
@@ -224,6 +238,12 @@ class Explanation:
     def sentence(self) -> str:
         """Say it in plain text: classified as dunk, not surf, because of "with ball" and "jumping"."""
         return self.say(word='"{}"'.format, positive=str, negative=str)
+
+    @property
+    def text(self) -> str:
+        """The sentence, and for each of its reasons a line: how well the word fits, and what hiding the tube does."""
+        told = (reason.told(self.positive, self.negative) for reason in self.telling)
+        return "\n".join((self.sentence, *(line for line in told if line)))
 
     @property
     def explained(self) -> bool:
@@ -388,6 +408,14 @@ class Explanation:
             return cls.from_dict(read_json(source, error=ExplanationError))
         except ArgumentError as error:
             raise ExplanationError(f"cannot read {source}: damaged: {error}") from error
+
+
+def _change(name: str, before: float, after: float) -> str:
+    """Say where a chance goes, in whole percent."""
+    first, last = round(100 * before), round(100 * after)
+    if first == last:
+        return f"{name} stays at {first} %"
+    return f"{name} {'falls' if last < first else 'rises'} from {first} to {last} %"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -53,17 +53,22 @@ class Reading:
         return told if self.max_pixels == MAX_PIXELS else {**told, "max_pixels": self.max_pixels}
 
 
-def identity(video: Video, clip: Clip) -> tuple[str, str]:
-    """Where a clip comes from, and the SHA-256 of what was given: see `video_hash`, or of the pixels."""
+def identity(video: Video, clip: Clip, content: str | None = None) -> tuple[str, str]:
+    """Where a clip comes from, and the SHA-256 of what was given: see `video_hash`, or of the pixels.
+
+    content: that hash, where it is known already.
+    """
     if isinstance(video, (str, PathLike)):
         path = Path(video).absolute()
-        return str(path), video_hash(path)
+        return str(path), video_hash(path) if content is None else content
+    source = Path(clip.source)
+    name = str(source.absolute()) if isinstance(video, Clip) and source.exists() else clip.source
+    if content is not None:
+        return name, content
     given = video.frames if isinstance(video, Clip) else video
     array = (
         given.detach().cpu().contiguous().numpy() if isinstance(given, torch.Tensor) else np.ascontiguousarray(given)
     )
-    source = Path(clip.source)
-    name = str(source.absolute()) if isinstance(video, Clip) and source.exists() else clip.source
     digest = hashlib.sha256(f"{array.dtype} {array.shape}".encode())
     digest.update(array.data)
     return name, digest.hexdigest()

@@ -126,7 +126,7 @@ def train_demo(folder: Path, *, seed: int, device: torch.device, console: Consol
 def measure(explainer: Model, world: World, *, count: int, seed: int, device: torch.device) -> Results:
     """Evaluate the explainer beside its baselines on test clips."""
     ours = Remembered(explainer)
-    names = ["grad-cam", "centre", "true-box", "random-tube"]
+    names = ["random-verified", "grad-cam", "centre", "true-box", "random-tube"]
     methods = [ours, *make_methods(names, explainer.classifier, world, like=ours, seed=seed)]
     results = evaluate(methods, explainer.classifier, world, count=count, seed=seed, device=device)
     return results.with_provenance(data="world")

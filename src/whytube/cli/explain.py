@@ -51,6 +51,7 @@ def explain(
     effort: Annotated[
         str | None,
         typer.Option(
+            "--effort",
             metavar="EFFORT",
             help="How many tubes are tried: quick, normal, thorough, or their number; normal, with --all quick.",
         ),
@@ -71,7 +72,10 @@ def explain(
         Path | None, typer.Option(metavar="FILE", help="Also draw it on frames side by side (.png). With --out: png.")
     ] = None,
     style: Annotated[
-        str, typer.Option(metavar="STYLE", help="What is drawn: boxes; heat, the evidence; grad-cam, a map to compare.")
+        str,
+        typer.Option(
+            "--style", metavar="STYLE", help="What is drawn: boxes; heat, the evidence; grad-cam, a map to compare."
+        ),
     ] = "boxes",
     coco: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the tubes as COCO's JSON.")] = None,
     cvat: Annotated[
@@ -282,7 +286,8 @@ def _print(explanations: Sequence[Explanation], *, every: bool, as_json: bool) -
         typer.echo(json.dumps(plain if every else plain[0], indent=1, allow_nan=False))
         return
     for explanation in explanations:
-        console.print(explanation.sentence, markup=False, highlight=False, soft_wrap=True)
+        said = explanation.sentence if every else explanation.text
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
     if not every and explanations[0].reasons:
         _print_evidence(explanations[0])
 

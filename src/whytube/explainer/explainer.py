@@ -15,7 +15,7 @@ from whytube.search.anytime import SILENT, Effort, search
 from whytube.search.grad_cam import map_tubes
 from whytube.search.regions import Predicted, RegionSearch, predictor_of
 from whytube.search.response import untrained_response
-from whytube.search.verify import VERIFIED_SCORE, listed, suited_attributes, top_regions
+from whytube.search.verify import SELECTING_FILLS, VERIFIED_SCORE, listed, suited_attributes, top_regions
 from whytube.subpath import max_subpath, max_subpath_difference
 from whytube.tubes import box_areas
 
@@ -109,7 +109,8 @@ class Explainer:
         if not self.verifies:
             return {"objective": self.objective, "score": "tube score"}
         how = {"effort": self.effort.tubes, "area": self.effort.area}
-        return {"objective": self.objective, "score": VERIFIED_SCORE, **how}
+        tried = {"tried with": ", ".join(SELECTING_FILLS)}
+        return {"objective": self.objective, "score": VERIFIED_SCORE, **how, **tried}
 
     @property
     def verifies(self) -> bool:

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from whytube.checks import check_finite, check_int, fail, unknown_name
+from whytube.checks import LONGEST, check_finite, check_int, fail, suggestion
+from whytube.errors import ArgumentError
 from whytube.search.masked import masked_logits
 from whytube.search.score import value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
@@ -105,7 +106,8 @@ def find_effort(effort: str | int) -> int:
     """Return the tubes that an effort stands for: one of EFFORTS, or their number."""
     if isinstance(effort, str) and not effort.isdecimal():
         if effort not in EFFORTS:
-            raise unknown_name("effort", effort, EFFORTS)
+            known = f". Known: {', '.join(EFFORTS)}, or a number of tubes"
+            raise ArgumentError(f"unknown effort {effort[:LONGEST]!r}{suggestion(effort, EFFORTS) or known}")
         return EFFORTS[effort]
     return check_int(int(effort) if isinstance(effort, str) else effort, "effort", 1)
 
@@ -162,13 +164,15 @@ class _Pool:
     """Tubes of Q questions, M each.
 
     tracks: Q times M. boxes: (Q, M, T, 4). foretold: (Q, M) predicted values, 0 without a predictor. values: (Q, M),
-    what they are ranked by: estimates, or, of tubes that were tried, what was measured.
+    what they are ranked by: estimates, or, of tubes that were tried, what was measured. fits: (Q, M, s) of each of s
+    words, none without words.
     """
 
     tracks: list[Tracks]
     boxes: torch.Tensor
     foretold: torch.Tensor
     values: torch.Tensor
+    fits: torch.Tensor
 
     def __add__(self, other: _Pool) -> _Pool:
         return _Pool(
@@ -176,13 +180,14 @@ class _Pool:
             torch.cat([self.boxes, other.boxes], 1),
             torch.cat([self.foretold, other.foretold], 1),
             torch.cat([self.values, other.values], 1),
+            torch.cat([self.fits, other.fits], 1),
         )
 
     def rows(self, rows: torch.Tensor) -> _Pool:
         """Take rows (Q, m) of each question."""
         tracks = [t[r] for t, r in zip(self.tracks, rows.cpu().numpy(), strict=True)]
-        wide = rows[..., None, None].expand(*rows.shape, *self.boxes.shape[-2:])
-        return _Pool(tracks, self.boxes.gather(1, wide), self.foretold.gather(1, rows), self.values.gather(1, rows))
+        question = torch.arange(len(rows), device=rows.device)[:, None]
+        return _Pool(tracks, *(x[question, rows] for x in (self.boxes, self.foretold, self.values, self.fits)))
 
     def leading(self, count: int) -> _Pool:
         """Take those of the largest values, best first."""
@@ -199,6 +204,7 @@ class _Run:
     predictor: Predictor | None
     words: Words | None
     tried: _Pool | None = None
+    ids: torch.Tensor | None = None
     predictions: int = 0
 
     def __post_init__(self) -> None:
@@ -254,8 +260,8 @@ class _Run:
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
             for fill in SELECTING_FILLS
         ]
-        measured = torch.stack([value(self.question, logits) for logits in runs]).mean(0) + self._fit(boxes)
-        chosen = replace(chosen, values=measured.flatten(0, 1))
+        measured = torch.stack([value(self.question, logits) for logits in runs]).mean(0).flatten(0, 1)
+        chosen = replace(chosen, values=measured + self._fit(chosen.fits))
         self.tried = chosen if self.tried is None else self.tried + chosen
 
     def best(self, k: int) -> Regions:
@@ -265,16 +271,14 @@ class _Run:
         if self.predictor:
             spent += self.predictor.response.cost * self.predictions
         boxes, values = self._shaped(self.tried.boxes), self._shaped(self.tried.values)
-        best = different(boxes, values, k) if self.words is None else self._worded(boxes, values, k)
+        best = different(boxes, values, k) if self.ids is None else self._worded(self.tried, self.ids, k)
         return replace(best, masked_clips=torch.full(self.shape, spent, device=boxes.device))
 
-    def _worded(self, boxes: torch.Tensor, values: torch.Tensor, k: int) -> Regions:
-        assert self.words is not None
-        fits, ids = self.words(boxes)
-        fits, ids = pad(fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
-        weight = self.effort.fit_weight
-        ranked = (values - weight * _log(fits.amax(-1)))[..., None] + weight * _log(fits)
+    def _worded(self, tubes: _Pool, ids: torch.Tensor, k: int) -> Regions:
+        fits, ids = pad(tubes.fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
+        ranked = (tubes.values - self._fit(tubes.fits))[..., None] + self.effort.fit_weight * _log(fits)
         ranked[..., :-1] = ranked[..., :-1].masked_fill(fits[..., :-1] <= SILENT, -torch.inf)
+        boxes, ranked, fits = map(self._shaped, (tubes.boxes, ranked, fits))
         return different(boxes, ranked, k, fits=fits, ids=ids)
 
     def _shaped(self, x: torch.Tensor) -> torch.Tensor:
@@ -283,19 +287,22 @@ class _Run:
 
     def _pool(self, tracks: list[Tracks]) -> _Pool:
         boxes = torch.from_numpy(np.stack([t.tubes(self.size) for t in tracks])).to(self.question.clips.device)
-        foretold = boxes.new_zeros(boxes.shape[:2])
+        shaped = self._shaped(boxes)
+        foretold, fits = boxes.new_zeros(boxes.shape[:2]), boxes.new_zeros(*boxes.shape[:2], 0)
+        if self.words:
+            each, self.ids = self.words(shaped)
+            fits = each.flatten(0, 1)
         if self.predictor:
-            shaped = self._shaped(boxes)
             logits = self.predictor(shaped.flatten(1, 2)).view(*shaped.shape[:3], -1)
             self.predictions += boxes.shape[1]
-            foretold = (value(self.question, logits) + self._fit(shaped)).flatten(0, 1).nan_to_num(-torch.inf)
-        return _Pool(tracks, boxes, foretold, foretold)
+            foretold = (value(self.question, logits).flatten(0, 1) + self._fit(fits)).nan_to_num(-torch.inf)
+        return _Pool(tracks, boxes, foretold, foretold, fits)
 
-    def _fit(self, boxes: torch.Tensor) -> torch.Tensor:
-        """Return the weighted logarithm of the best word's fit, (B, N, M); 0 without words."""
-        if self.words is None:
-            return boxes.new_zeros(boxes.shape[:3])
-        return self.effort.fit_weight * _log(self.words(boxes)[0].amax(-1))
+    def _fit(self, fits: torch.Tensor) -> torch.Tensor:
+        """Return the weighted logarithm of the best of s words' fits (Q, M, s), (Q, M); 0 without words."""
+        if not fits.shape[-1]:
+            return fits.new_zeros(fits.shape[:-1])
+        return self.effort.fit_weight * _log(fits.amax(-1))
 
     def _changed(self, parents: _Pool, times: int) -> _Pool:
         """Change each of M tubes `times` times."""

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from whytube.search.verify import Question
 
 _CLIPS = 64
-_PIXELS = {"cpu": 2**22, "cuda": 2**24}
+_PIXELS = {"cpu": 2**22, "cuda": 2**26}
 """At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
+_FULL = 4
+"""A network that runs in full precision only, whose maps may be of any size, has so many times fewer."""
 _COPIES: WeakKeyDictionary[VideoClassifier, tuple[list[tuple[int, int]], VideoClassifier]] = WeakKeyDictionary()
 """Networks in half precision, with the state of the weights that they were made of."""
 _KEPT = WeakTensorKeyDictionary()
@@ -65,6 +67,7 @@ def masked_logits(
     network = classifier if exact else search_copy(classifier)
     run = _in_blocks if network.block_cut and boxes.device.type == "cpu" else _whole
     pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
+    pixels //= 1 if network.halvable or boxes.device.type == "cpu" else _FULL
     chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
     own = question.features.logits
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
@@ -168,7 +171,9 @@ def weights_of(network: VideoClassifier) -> list[tuple[int, int]]:
 
 
 def fitting(clips: torch.Tensor, network: VideoClassifier) -> torch.Tensor:
-    """Clips in the precision of the network's first layer, channels last; for wrapped networks as they are."""
+    """Clips in the precision of the network's first layer, on a CPU channels last; for wrapped networks as they are."""
     if not network.halvable:
         return clips
-    return clips.to(next(network.parameters()).dtype, memory_format=torch.channels_last_3d)
+    # On a GPU the first layer lays three channels out as it likes, at no further cost.
+    layout = torch.preserve_format if clips.is_cuda else torch.channels_last_3d
+    return clips.to(next(network.parameters()).dtype, memory_format=layout)

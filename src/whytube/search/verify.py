@@ -18,8 +18,13 @@ from whytube.tubes import region_iou
 if TYPE_CHECKING:
     from whytube.classifiers.base import Features, VideoClassifier
 
-SELECTING_FILLS = ("zero", "noise")
-"""What candidate tubes are filled with while they are compared; answers are judged by other fills."""
+SELECTING_FILLS = ("still", "shift")
+"""What candidate tubes are filled with while they are compared; answers are judged by other fills.
+
+One takes away that something moves, the other what is there (docs/method.md has what others were worth).
+"""
+SEEN_FILLS = (*SELECTING_FILLS, "zero", "noise")
+"""What answers are not judged by: those, and two that peers and the responses of shipped models have seen."""
 VERIFIED_SCORE = "search score"
 """What the scores of answers are that were found by masking: see search/score.py."""
 SAME = 0.5
@@ -147,14 +152,17 @@ def different(
     boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
     (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
     """
-    shape = (*values.shape[:2], k)
-    chosen = torch.zeros(*shape, *boxes.shape[-2:], device=boxes.device)
-    words = torch.full(shape, -1, device=boxes.device)
-    scores, fitting = (torch.full(shape, filler, device=boxes.device) for filler in (-torch.inf, torch.nan))
+    shape, device = (*values.shape[:2], k), boxes.device
+    # On the host: a GPU would be asked, and waited for, several times for every answer.
+    boxes, values = boxes.cpu(), values.cpu()
+    fits, ids = None if fits is None else fits.cpu(), None if ids is None else ids.cpu()
+    chosen = torch.zeros(*shape, *boxes.shape[-2:])
+    words = torch.full(shape, -1)
+    scores, fitting = (torch.full(shape, filler) for filler in (-torch.inf, torch.nan))
     for b, n in np.ndindex(*shape[:2]):
-        own = values[b, n].double().cpu().numpy().copy()
+        own = values[b, n].double().numpy().copy()
         if ids is not None:
-            own[:, :-1][:, ids[b, n, :-1].cpu().numpy() < 0] = -np.inf
+            own[:, :-1][:, ids[b, n, :-1].numpy() < 0] = -np.inf
         for r in range(k):
             place = np.unravel_index(int(own.argmax()), own.shape)
             if own[place] == -np.inf:
@@ -165,5 +173,6 @@ def different(
                 words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]
                 own[:, place[1]] = -np.inf
             own[m] = -np.inf  # also one without volume
-            own[(region_iou(boxes[b, n, m], boxes[b, n]) > SAME).cpu().numpy()] = -np.inf
-    return Regions(chosen, words, scores, fitting if ids is not None else None)
+            own[(region_iou(boxes[b, n, m], boxes[b, n]) > SAME).numpy()] = -np.inf
+    fitting_there = fitting.to(device) if ids is not None else None
+    return Regions(chosen.to(device), words.to(device), scores.to(device), fitting_there)

@@ -93,7 +93,8 @@ def erase(clips: torch.Tensor, mask: torch.Tensor, *, fill: str = "mean") -> tor
 
     fill, one of FILLS: "mean", the clip's mean colour; "blur", the frame under a strong Gaussian; "freeze", what was at
     that place in the first frame of the clip that the mask touches, so that motion stops and appearance stays; "zero",
-    black; "noise", random pixels with the clip's mean and deviation, always the same ones for clips of one shape.
+    black; "still", what is at that place on average over the clip, where nothing moves; "shift", what is half a frame
+    to the side; "noise", random pixels with the clip's mean and deviation, always the same for clips of one shape.
     """
     check_tensor(clips, "clips", "(B, 3, T, H, W)", ndim=5)
     check_tensor(mask, "mask", "(B, T, H, W)", ndim=4, floating=False)
@@ -164,6 +165,14 @@ def _zero(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
     return clips.new_zeros(())
 
 
+def _still(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    return clips.mean(dim=2, keepdim=True)
+
+
+def _shift(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
+    return clips.roll(clips.shape[-1] // 2, dims=-1)
+
+
 def _blur(clips: torch.Tensor, _mask: torch.Tensor) -> torch.Tensor:
     """Two matrix products, one per direction; weights that would fall outside the frame are shared by those inside."""
     height, width = clips.shape[-2:]
@@ -201,9 +210,11 @@ FILLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "blur": _blur,
     "freeze": _freeze,
     "zero": _zero,
+    "still": _still,
+    "shift": _shift,
     "noise": _noise,
 }
 PAPERS_FILL = "zero"
-"""What the paper masks with, x * z. The search has seen it: results have it in figures of its own, "fills.zero..."."""
+"""What the paper masks with, x * z. Some methods have seen it, so it has figures of its own, "fills.zero..."."""
 MASK_FILLS = ("freeze",)
 """Those that depend on which frames the mask touches; the others depend on the clip alone."""
