@@ -4,6 +4,8 @@ python benchmarks/many.py [--classes 400] [--attributes 100] [--negatives 8] [--
 
 Bytes are those of all tensors that live at one time, counted as they are made and freed; work is that of the matrix
 products, counted too: both are the same on every machine. Times are CPU times, one reading each, as a ratio alone.
+On a GPU also what it really takes: seconds by its own clock and memory that it allocates and reserves, of a step of the
+loss, of one question to its end, and of short trainings.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a program finds only its own folder
 
+from benchmarks.many_device import device_table, fits_on_device, measured, pair_on_device
 from benchmarks.measure import options, publish
 from whytube.classifiers.base import Features
 from whytube.explainer.explainer import Explainer, find_objective
@@ -37,6 +40,8 @@ GIB = 2**30
 H200 = 139 * GIB
 PAPER = (24, 40)
 """Classes and words of UCF101-24."""
+FITS = (60, 20)
+"""Steps of the trainings on a GPU: with few negatives, and with all."""
 BATCH, OF_CLIP = 30, 8
 """Clips of a step, as in the paper, and words of each, which the paper does not say."""
 
@@ -52,6 +57,11 @@ def run(
     asked = [(pair, count) for pair in (PAPER, sizes) for count in (None, negatives)]
     batch = 2 if quick else BATCH
     rows = [_row(classifiers[pair[0]], pair[1], batch, count, seed) for pair, count in asked]
+    device_only = {}
+    if device.type == "cuda":
+        device_only["fits"] = fits_on_device(
+            classifiers[sizes[0]], sizes[1], device, [(negatives, FITS[0]), (None, FITS[1])], batch=batch
+        )
     first = rows[0]["seconds"]
     for row in rows:
         row["times the first"] = round(row.pop("seconds") / first, 2)
@@ -60,6 +70,7 @@ def run(
         "benchmark": "many",
         "sizes": {"batch": batch, "of_clip": OF_CLIP, "maps": [list(shape) for shape in network.map_shapes()]},
         "rows": rows,
+        **device_only,
         "provenance": provenance(device, seed=seed),
     }
 
@@ -87,7 +98,7 @@ def _row(classifier: VideoClassifier, words: int, batch: int, negatives: int | N
     seconds = time.process_time() - before
     kept = sum(tensor.nbytes for tensor in (*scores.parameters(), *scores.buffers(), *features.maps))
     kept += 2 * sum(weight.nbytes for weight in scores.parameters())  # AdamW's states
-    return {
+    found = {
         "classes": classes,
         "attributes": words,
         "negatives": classes - 1 if negative is None else negative.shape[1],
@@ -95,6 +106,10 @@ def _row(classifier: VideoClassifier, words: int, batch: int, negatives: int | N
         "gigaflops": {"step": work / 1e9, **pairs},
         "seconds": seconds,
     }
+    if device.type == "cuda":
+        told = {n: pair_on_device(_explainer(classifier, words, n, seed), device) for n in ("paper", "ours")}
+        found["device"] = {"step": measured(step, device), **told}
+    return found
 
 
 def _look(net: VideoClassifier, clips: torch.Tensor) -> None:
@@ -152,6 +167,8 @@ def table(report: dict[str, Any]) -> str:
         cells = [f"{row['classes']} x {row['attributes']}", str(row["negatives"]), *memory]
         cells += [f"{work['step'] / first:.2f}", f"{row['times the first']:.2f}"]
         rows.append(f"| {' | '.join([*cells, *(f'{work[name]:.2f} G' for name in ('paper', 'ours'))])} |")
+    if "fits" in report:
+        rows += device_table(report["rows"], report["fits"])
     most = max(row["bytes"]["kept"] + max(row["bytes"]["step"], row["bytes"]["classifier"]) for row in report["rows"])
     source = report["provenance"]
     rows += [

@@ -52,20 +52,29 @@ def run(device: torch.device, *, seed: int, quick: bool) -> dict[str, Any]:
 def _set(precision: str, *, ours: bool) -> Iterator[None]:
     """Let I3D run in this way."""
     flags = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = flags[0].allow_tf32, flags[1].allow_tf32, i3d.max_pool, i3d.convolve
+    before = flags[0].allow_tf32, flags[1].allow_tf32, i3d.max_pool, i3d.convolve_relu, i3d.space
     flags[0].allow_tf32 = flags[1].allow_tf32 = precision == "tf32"
     if not ours:
-        i3d.max_pool, i3d.convolve = functional.max_pool3d, _convolve
+        i3d.max_pool, i3d.convolve_relu, i3d.space = (
+            _max_pool,
+            _convolve_relu,
+            lambda _, widths: (None, [None] * len(widths)),
+        )
     try:
         yield
     finally:
-        flags[0].allow_tf32, flags[1].allow_tf32, i3d.max_pool, i3d.convolve = before
+        flags[0].allow_tf32, flags[1].allow_tf32, i3d.max_pool, i3d.convolve_relu, i3d.space = before
 
 
-def _convolve(x: Tensor, conv: nn.Conv3d, pads: inference.Pads) -> Tensor:
+def _convolve_relu(x: Tensor, conv: nn.Conv3d, pads: inference.Pads, _out: Tensor | None = None) -> Tensor:
+    padding = [before for before, _ in pads]
     if any(before != after for before, after in pads):
-        return functional.conv3d(inference.pad(x, pads), conv.weight, conv.bias, conv.stride)
-    return functional.conv3d(x, conv.weight, conv.bias, conv.stride, [before for before, _ in pads])
+        x, padding = inference.pad(x, pads), [0, 0, 0]
+    return functional.conv3d(x, conv.weight, conv.bias, conv.stride, padding).relu_()  # type: ignore[arg-type]
+
+
+def _max_pool(x: Tensor, kernel: inference.Triple, stride: inference.Triple, pads: inference.Pads) -> Tensor:
+    return functional.max_pool3d(inference.pad(x, pads), kernel, stride)
 
 
 def table(report: dict[str, Any]) -> str:

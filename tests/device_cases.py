@@ -1,6 +1,7 @@
 """Trainings that one process and several must end alike.
 
 As a program: torchrun ... device_cases.py FOLDER DEVICE CASE ...
+DEVICE may end in +join (a process alone forms a group, too) and +gloo (on a GPU, which several may then share).
 """
 
 import shutil
@@ -53,6 +54,11 @@ def mixed_and_kept(ranks, folder, device):
     return fitted(
         ranks, folder, device, replace(QUICK, mix=0.4, distinct=20, label_smoothing=0.1, optimizer="adamw", lr=0.001)
     )
+
+
+def in_bfloat16(ranks, folder, device):
+    """Of a GPU; elsewhere in float32."""
+    return fitted(ranks, folder, device, replace(QUICK, precision="bfloat16", label_smoothing=0.1))
 
 
 def with_dropout(ranks, folder, device):
@@ -116,6 +122,7 @@ CASES = {
     for case in (
         changed_clips,
         mixed_and_kept,
+        in_bfloat16,
         with_dropout,
         response,
         more_processes_than_clips,
@@ -145,7 +152,9 @@ def alone(case, folder, device="cpu"):
 def main():
     torch.set_num_threads(1)
     folder, device, *cases = sys.argv[1:]
-    with together(device) as (ranks, where):
+    device, *how = device.split("+")
+    with together(device, join="join" in how, backend="gloo" if "gloo" in how else None) as (ranks, where):
+        assert ranks.talks
         for case in cases:
             found = ended(case, ranks, Path(folder) / case, where)
             save_tensors(Path(folder) / f"{case}-{ranks.rank}.safetensors", found, {}, kind=KIND)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import many
+from benchmarks import many, many_device
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,3 +37,26 @@ def test_a_quick_run_counts_the_same_every_time_and_writes_it_down(tmp_path):
 def test_the_documented_table_comes_from_results():
     report = json.loads((ROOT / "results" / "many-cpu.json").read_text())
     assert many.table(report) in (ROOT / "docs" / "training.md").read_text()
+
+
+def test_what_is_measured_on_a_gpu_runs_here_too():
+    """With the clock of this machine, and without memory."""
+    device = torch.device("cpu")
+    classifier = many._network(4, device, 0, quick=True)
+    fits = many_device.fits_on_device(classifier, 9, device, [(2, 4), (None, 2)], batch=2)
+    assert [(fit["classes"], fit["negatives"], fit["steps"]) for fit in fits] == [(4, 2, 4), (4, 3, 2)]
+    rows = []
+    for fit in fits:
+        told = {"step": many_device.measured(lambda: None, device, repeats=1)}
+        for name in ("paper", "ours"):
+            asked = many._explainer(classifier, 9, name, 0)
+            told[name] = many_device.pair_on_device(asked, device, repeats=1)
+            assert told[name]["seconds"] > 0
+        rows.append({"classes": 4, "attributes": 9, "negatives": fit["negatives"], "device": told})
+    for numbers in (*fits, *(row["device"][name] for row in rows for name in ("step", "paper", "ours"))):
+        assert numbers["allocated"] is numbers["reserved"] is None
+        numbers |= {"allocated": many_device.GIB, "reserved": 2 * many_device.GIB}
+    fits[0]["seconds_per_step"] = 0.25
+    lines = many_device.device_table(rows, fits)
+    assert lines[3].startswith("| 4 x 9 | 2 | ")
+    assert "| 250.0; 1.00 / 2.00 |" in lines[3]

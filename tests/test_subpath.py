@@ -1,6 +1,7 @@
 """The layer's contract, on every kernel: exact, with the path, with its gradient."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -348,6 +349,20 @@ def test_many_threads_find_what_one_does(monkeypatch):
         monkeypatch.setattr("whytube.subpath.cpu._CELLS_PER_THREAD", 1)
         monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
         assert_same(max_subpath(scores), alone)
+
+
+@pytest.mark.parametrize(("cells", "threads"), [(2, 3), (504, 2), (1009, None)])
+def test_a_thread_is_worth_its_cells(monkeypatch, cells, threads):
+    """A volume of 7 x 2 x 4 x 6 x 3 = 1008 cells."""
+    asked = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr("whytube.subpath.cpu._CELLS_PER_THREAD", cells)
+    monkeypatch.setattr(
+        "whytube.subpath.cpu.ThreadPoolExecutor", lambda count: asked.append(count) or ThreadPoolExecutor(count)
+    )
+    with use_backend("cpu"):
+        max_subpath(torch.zeros(7, 2, 4, 6, 3))
+    assert asked == ([] if threads is None else [threads])
 
 
 def test_whatever_stands_between_classes_and_forms_keeps_its_order(kernel):

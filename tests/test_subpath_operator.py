@@ -101,6 +101,14 @@ m = torch.zeros(2, 3, 1, 3, 2, 2, device=DEVICE)
         (partial(max_subpath_difference, m, torch.tensor([0, 3])), "`positive` must be from 0 to 2"),
         (partial(max_subpath_difference, m, torch.tensor([0])), r"`positive` must be of shape \(B,\) with B = 2"),
         (partial(max_subpath_difference, m, torch.tensor([0, 1]), torch.tensor([[5], [0]])), "`negative` must be from"),
+        (
+            partial(max_subpath_difference, m, torch.tensor([0, 1]), lengths=torch.tensor([2])),
+            r"`lengths` must be of the batch's shape \(2,\), got \(1\)",
+        ),
+        (
+            partial(max_subpath_difference, m, torch.tensor([0, 1]), lengths=torch.tensor([2.0, 1.0])),
+            "`lengths` must be an integer tensor",
+        ),
         (partial(max_subpath_difference, m[:, :1], torch.tensor([0, 0])), "at least two classes"),
         (partial(top_subpaths, scores, 0), "`k` must be an integer of at least 1, got 0"),
     ],

@@ -108,6 +108,13 @@ def test_path_sum_reads_no_cell_outside_the_grid(wrong):
     assert unseen.isnan().tolist() == [False, True, False]
 
 
+def test_in_the_smallest_grid_a_cell_outside_is_not_read_either():
+    """Whatever stands in for such a cell must be inside the grid: here only the first is."""
+    unseen = vmap(path_sum)(torch.ones(2, 1, 1, 1, 1), torch.tensor([[[0, 0, 0]], [[0, 0, 7]]]))
+    assert unseen[0] == 1
+    assert unseen[1].isnan()
+
+
 def test_path_sum_says_what_cells_are():
     for cells, message in (
         (FOUND.cells.double(), "an integer tensor"),

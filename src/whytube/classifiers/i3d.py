@@ -22,7 +22,7 @@ from torch.nn import functional
 from whytube.checks import check_choice, fail
 from whytube.classifiers.base import Features, VideoClassifier
 from whytube.classifiers.blocks import Step, same_padding
-from whytube.classifiers.inference import convolve, max_pool, pad
+from whytube.classifiers.inference import convolve, convolve_relu, max_pool, space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,10 +75,16 @@ class Unit(nn.Module):
         self.norm.weight.requires_grad_(False)
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, x: Tensor, pads: Pads | None = None) -> Tensor:
-        """(B, d, T, H, W) -> (B, d', T', H', W'); pads: "SAME" by default, less inside a map for a block of it."""
-        x = convolve(x, self.conv, same_padding(x.shape[2:], self.kernel, self.stride) if pads is None else pads)
-        return functional.relu(self.norm(x), inplace=not self.training)
+    def forward(self, x: Tensor, pads: Pads | None = None, out: Tensor | None = None) -> Tensor:
+        """(B, d, T, H, W) -> (B, d', T', H', W'); pads: "SAME" by default, less inside a map for a block of it.
+
+        out: see `convolve_relu`; of a network for inference alone, whose normalisation went into its filters.
+        """
+        pads = same_padding(x.shape[2:], self.kernel, self.stride) if pads is None else pads
+        if isinstance(self.norm, nn.Identity) and not torch.is_grad_enabled():
+            return convolve_relu(x, self.conv, pads, out)
+        x = functional.relu(self.norm(convolve(x, self.conv, pads)), inplace=not self.training)
+        return x if out is None else out.copy_(x)
 
 
 class Mixed(nn.Module):
@@ -91,15 +97,24 @@ class Mixed(nn.Module):
         self.branch_1 = nn.Sequential(Unit(channels, widths[1]), Unit(widths[1], widths[2], 3))
         self.branch_2 = nn.Sequential(Unit(channels, widths[3]), Unit(widths[3], widths[4], 3))
         self.branch_3 = Unit(channels, widths[5])
+        self.widths = (widths[0], widths[2], widths[4], widths[5])
 
     def forward(self, x: Tensor, pads: Pads | None = None) -> Tensor:
         """(B, d, T, H, W) -> (B, d', T, H, W); pads: one cell on every side, none inside a map for a block of it."""
         pads = [(1, 1)] * 3 if pads is None else pads
-        pooled = max_pool(pad(x, pads), self.kernel, self.stride)
         t, h, w = (slice(1 - before, n - 1 + after) for (before, after), n in zip(pads, x.shape[2:], strict=True))
-        units = [self.branch_0(x[..., t, h, w])]
-        units += [wide(narrow(x), pads) for narrow, wide in (self.branch_1, self.branch_2)]
-        return torch.cat([*units, self.branch_3(pooled)], dim=1)
+        inner = x[..., t, h, w]
+        whole, (first, *places, last) = space(inner, self.widths)
+        parts = [self.branch_0(inner, out=first)]
+        for (narrow, wide), place in zip((self.branch_1, self.branch_2), places, strict=True):
+            parts.append(wide(narrow(x), pads, place))
+        parts.append(self.branch_3(max_pool(x, self.kernel, self.stride, pads), out=last))
+        if whole is None:
+            return torch.cat(parts, dim=1)
+        for part, place in zip(parts, (first, *places, last), strict=True):
+            if part is not place and place is not None:  # as a hook on a branch gave something else
+                place.copy_(part)
+        return whole
 
 
 class I3D(VideoClassifier):
@@ -204,7 +219,7 @@ class I3D(VideoClassifier):
     def _pool(self, name: str) -> Step:
         """Pooling before a stage. Zeros as pads do not matter: its input is a relu's, never negative."""
         kernel, stride = POOLS[name].kernel, self._stride(POOLS[name].stride)
-        return Step(kernel, stride, lambda x, pads: max_pool(pad(x, pads), kernel, stride))
+        return Step(kernel, stride, lambda x, pads: max_pool(x, kernel, stride, pads))
 
     def freeze_below(self, stage: str) -> None:
         """Train only from a stage on, e.g. "Mixed_4c"; "head" for the class layer alone.
