@@ -56,6 +56,34 @@ def test_what_was_not_begun_is_not_read_at_the_end():
     assert [indices for _, indices in source.asked] == [[0]]
 
 
+class Begun(Tints):
+    """Can begin batches."""
+
+    def __init__(self):
+        super().__init__(12)
+        self.events = []
+
+    def begin(self, split, indices, device):
+        self.events.append(("begun", indices))
+
+        def given():
+            self.events.append(("given", indices))
+            return self.batch(split, indices, device)
+
+        return given
+
+
+def test_a_source_that_can_begin_batches_is_told_of_each_at_once():
+    source = Begun()
+    with Ahead(source) as ahead:
+        for index in range(2):
+            ahead.expect("train", [index], CPU)
+            assert ("begun", [index]) in source.events
+        found = [ahead.batch("train", [index], CPU) for index in range(2)]
+    assert [event for event in source.events if event[0] == "begun"] == [("begun", [0]), ("begun", [1])]
+    assert all(torch.equal(f.clips, Tints(12).batch("train", [i]).clips) for i, f in enumerate(found))
+
+
 class Broken(Tints):
     def batch(self, split, indices, device="cpu"):
         raise DataError("clip 3 is broken")

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from threading import Event, Timer
 
 import numpy as np
 import pytest
@@ -6,13 +7,15 @@ import torch
 
 from layout_files import make_dataset
 from video_files import number, numbers
+from whytube.cli.options import open_source
+from whytube.data.ahead import Ahead
 from whytube.data.layout import read_dataset
-from whytube.data.layout.clips import boxes_at
+from whytube.data.layout.clips import boxes_at, training_workers
 from whytube.data.source import fingerprint
 from whytube.data.world import World
 from whytube.errors import ArgumentError, VideoError
 from whytube.tubes import Tube
-from whytube.video import read_clip
+from whytube.video import read_bytes, read_clip
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +58,81 @@ def test_a_clip_is_what_read_clip_gives_also_from_memory(dataset):
 def test_decoded_clips_are_kept_up_to_the_bound(dataset, monkeypatch):
     calls = []
 
-    def counted(path, **settings):
+    def counted(path, out, **settings):
         calls.append(path.name)
-        return read_clip(path, **settings)
+        return read_bytes(path, out, **settings)
 
-    monkeypatch.setattr("whytube.data.layout.clips.read_clip", counted)
+    monkeypatch.setattr("whytube.data.layout.clips.read_bytes", counted)
     one_clip = 3 * 4 * 8 * 8
     source = dataset.source(frames=4, size=(8, 8), cache_bytes=one_clip, workers=1)
     for _ in range(3):
         source.batch("train", [0, 1])
     assert calls == ["a.mp4", "c.mp4", "c.mp4", "c.mp4"]
+
+
+def test_bytes_are_those_of_the_clip(dataset):
+    path, out = dataset.items("train")[0].path, torch.empty(3, 5, 24, 40, dtype=torch.uint8)
+    clip, sampled = read_clip(path, frames=5, size=(24, 40)), read_bytes(path, out, threads=1)
+    assert torch.equal(out / 255, clip.frames)
+    assert sampled.indices.tolist() == clip.indices.tolist()
+    assert sampled.times.tolist() == clip.times.tolist()
+    assert sampled.size == clip.size
+
+
+@pytest.mark.parametrize(("cores", "workers", "threads"), [(16, 16, 8), (16, 1, 16), (2, 4, 1)])
+def test_decoders_share_the_cores(dataset, monkeypatch, cores, workers, threads):
+    found = []
+
+    def counted(path, out, *, threads):
+        found.append(threads)
+        return read_bytes(path, out, threads=threads)
+
+    monkeypatch.setattr("whytube.data.layout.clips.read_bytes", counted)
+    monkeypatch.setattr("whytube.data.layout.clips.cores", lambda: cores)
+    dataset.source(frames=2, size=(8, 8), workers=workers).batch("train", [0, 1])
+    assert found == [threads, threads]
+
+
+def test_several_batches_may_be_under_way(dataset):
+    source = dataset.source(frames=2, size=(8, 8), workers=1)
+    begun = [source.begin("train", indices) for indices in ([0], [1], [0, 1])]
+    for given, indices in zip(begun, ([0], [1], [0, 1]), strict=True):
+        assert torch.equal(given().clips, source.batch("train", indices).clips)
+
+
+def test_what_nobody_takes_is_not_decoded(dataset, monkeypatch):
+    """A training that is stopped waits for the video in hand alone."""
+    source, go, begun = dataset.source(frames=2, size=(8, 8), workers=1, cache_bytes=0), Event(), []
+
+    def slowly(path, out, *, threads):
+        begun.append(path)
+        assert go.wait(60)
+        return read_bytes(path, out, threads=threads)
+
+    monkeypatch.setattr("whytube.data.layout.clips.read_bytes", slowly)
+    with Ahead(source) as ahead:
+        ahead.expect("train", [0, 1, 0, 1], "cpu")
+        ahead.expect("train", [1, 0, 1], "cpu")
+        Timer(0.2, go.set).start()
+    source._pool.shutdown()
+    assert len(begun) == 1
+
+
+def test_a_training_reads_as_many_videos_as_there_are_cores(monkeypatch):
+    for there, workers in ((1, 4), (8, 8), (64, 16)):
+        monkeypatch.setattr("whytube.data.layout.clips.cores", lambda there=there: there)
+        assert training_workers() == workers
+
+
+def test_a_training_keeps_clips_in_a_quarter_of_the_free_memory(tmp_path, monkeypatch):
+    folder = str(make_dataset(tmp_path / "data"))
+    monkeypatch.setattr("whytube.training.memory.free_bytes", lambda device: 40 << 30)
+    assert open_source(folder, size=(8, 8), frames=2, again=True).cache_bytes == 10 << 30
+    assert open_source(folder, size=(8, 8), frames=2).cache_bytes == 1 << 29, "what is read once"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert open_source(folder, size=(8, 8), frames=2, again=True).cache_bytes == 10 << 28
+    monkeypatch.setattr("whytube.training.memory.free_bytes", lambda device: None)
+    assert open_source(folder, size=(8, 8), frames=2, again=True).cache_bytes == 1 << 29, "the system does not say"
 
 
 def test_boxes_are_in_pixels_of_the_clip_on_its_frames(dataset):

@@ -169,10 +169,36 @@ def test_wrong_settings(monkeypatch):
         pass
 
 
+GPU_CASES = ["changed_clips", "mixed_and_kept", "in_bfloat16", "response", "class_bias", "both_terms", "places"]
+
+
+def check_ends(folder, device, cases, *, processes, tolerance):
+    """Train all cases in processes, one start for all: each ends where this process does."""
+    finished(FOLDER / "device_cases.py", folder / "some", device, *cases, processes=processes)
+    for case in cases:
+        ends = [load_tensors(folder / "some" / f"{case}-{n}.safetensors", kind=KIND)[0] for n in range(processes)]
+        assert all(torch.equal(value, ends[-1][name]) for name, value in ends[0].items()), "the processes agree"
+        assert_alike(ends[0], alone(case, folder / "one" / case, device.partition("+")[0]), tolerance)
+
+
+def test_a_group_of_one_ends_where_no_group_does(tmp_path):
+    cases = [case for case in device_cases.CASES if case != "resumed"]
+    check_ends(tmp_path, "cpu+join", cases, processes=1, tolerance=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_group_of_one_that_talks_by_nccl_ends_where_no_group_does(tmp_path):
+    check_ends(tmp_path, "cuda+join", GPU_CASES, processes=1, tolerance=2e-2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_two_processes_on_one_gpu_end_where_one_does(tmp_path):
+    check_ends(tmp_path, "cuda+gloo", GPU_CASES, processes=2, tolerance=2e-2)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
-@pytest.mark.parametrize("case", ["changed_clips", "mixed_and_kept", "response", "class_bias", "both_terms", "places"])
-def test_two_gpus_end_where_one_does(tmp_path, case):
-    finished(FOLDER / "device_cases.py", tmp_path / "two", "cuda", case)
-    found = load_tensors(tmp_path / "two" / f"{case}-0.safetensors", kind=KIND)[0]
-    assert_alike(found, alone(case, tmp_path / "one", "cuda"), tolerance=2e-2)
+def test_two_gpus_end_where_one_does(tmp_path):
+    check_ends(tmp_path, "cuda", GPU_CASES, processes=2, tolerance=2e-2)

@@ -58,6 +58,8 @@ class Source(Protocol):
         """Return the clips at these indices, on the device.
 
         Training asks in a thread of its own, for one batch after the other.
+        A source may also have `begin(split, indices, device)`, which begins to read a batch and returns a function that
+        gives it: training then calls it for the next batches, too.
         """
 
 
@@ -210,8 +212,9 @@ class Kept:
 
     def batch(self, split: str, indices: Sequence[int], device: torch.device | str = "cpu") -> BoxedBatch:
         """Return kept clips, rounded to 1/255."""
-        chosen = torch.as_tensor(list(indices), device=self._clips.device)
+        places = [int(place) for place in indices]  # also kept here: asking a GPU for them would wait for its work
+        chosen = torch.as_tensor(places, device=self._clips.device)
         if split != self.split:
             raise LookupError(f"only clips of {self.split!r} are kept, not of {split!r}")
-        clips, boxes = self._clips[chosen].to(device).float() / 255, [self._boxes[place] for place in chosen.tolist()]
+        clips, boxes = self._clips[chosen].to(device).float() / 255, [self._boxes[place] for place in places]
         return BoxedBatch(clips, self._labels[chosen].to(device), self._has[chosen].to(device), boxes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def whole_batch(ranks: Ranks, share: Share) -> AbstractContextManager[object]:
     """Run layers on the batches of all processes for the length of a block; nothing to do in one process."""
-    return contextlib.nullcontext() if ranks.size == 1 else _WholeBatch(ranks, share)
+    return contextlib.nullcontext() if not ranks.talks else _WholeBatch(ranks, share)
 
 
 class _WholeBatch(TorchFunctionMode):

@@ -71,10 +71,19 @@ def whole_share(total: int) -> Share:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a training, as one of them sees it: it is number `rank` of `size`."""
+    """The processes of a training, as one of them sees it: it is number `rank` of `size`.
+
+    joined: whether a process that is alone goes the way of several, as tests do to try it on one GPU.
+    """
 
     rank: int = 0
     size: int = 1
+    joined: bool = False
+
+    @property
+    def talks(self) -> bool:
+        """Whether there is a group of processes to talk to."""
+        return self.size > 1 or self.joined
 
     @property
     def first(self) -> bool:
@@ -92,7 +101,7 @@ class Ranks:
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Add up what all processes give, of one shape."""
-        if self.size == 1:
+        if not self.talks:
             return tensor
         total = tensor.detach().clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)
@@ -100,7 +109,7 @@ class Ranks:
 
     def whole(self, part: torch.Tensor, share: Share) -> torch.Tensor:
         """Put the rows of all processes together, in the order of the batch."""
-        if self.size == 1:
+        if not self.talks:
             return part
         kind = torch.uint8 if part.dtype is torch.bool else part.dtype  # of which there are sums
         rows = part.new_zeros(share.total, *part.shape[1:], dtype=kind)
@@ -111,7 +120,7 @@ class Ranks:
 
     def given(self, value: T) -> T:
         """Return the first process's value, in all; its tensors are on the CPU."""
-        if self.size == 1:
+        if not self.talks:
             return value
         box = [value]
         distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
@@ -119,7 +128,7 @@ class Ranks:
 
     def parallel(self, module: torch.nn.Module, *, unused: bool = False) -> torch.nn.Module:
         """Have gradients averaged over the processes, also of modules with parameters that are `unused`."""
-        if self.size == 1:
+        if not self.talks:
             return module
         # Said of kernels of one cell, whose strides mean nothing.
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
@@ -130,39 +139,46 @@ ALONE = Ranks()
 
 
 @contextlib.contextmanager
-def together(device: torch.device | str = "auto") -> Iterator[tuple[Ranks, torch.device]]:
+def together(
+    device: torch.device | str = "auto", *, join: bool = False, backend: str | None = None
+) -> Iterator[tuple[Ranks, torch.device]]:
     """Join the processes that torchrun started for the length of a block; where it started none, there is one.
 
     Gives the processes and the device of this one: with CUDA a GPU each. On the CPU they talk by gloo, else by NCCL.
+    join, backend: for tests. A single process of torchrun's forms a group, too; and with "gloo" on a GPU several
+    processes share one, which NCCL refuses.
     """
     size = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
-    if size == 1:
+    if size == 1 and not (join and "RANK" in os.environ):
         yield ALONE, find_device(device)
         return
     try:
         store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))  # type: ignore[attr-defined]
     except ValueError as error:  # a variable is missing
         raise ArgumentError(f"cannot find the other processes: {error}. Start them with torchrun") from error
-    ranks = Ranks(rank, size)
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    ranks = Ranks(rank, size, join)
+    shared = backend == "gloo"
+    backend = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     own = distributed.PrefixStore("group", store)  # type: ignore[attr-defined]
     try:
         distributed.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=PATIENCE)
-        yield ranks, _own_device(device)
+        yield ranks, _own_device(device, shared=shared)
     except BaseException as error:
         _tell(error, ranks, store)
         raise
     distributed.destroy_process_group()  # not after a failure: that would wait for processes that are gone
 
 
-def _own_device(device: torch.device | str) -> torch.device:
-    """Find the device of this process: with CUDA the GPU of its number on this machine."""
+def _own_device(device: torch.device | str, *, shared: bool) -> torch.device:
+    """Find the device of this process: with CUDA the GPU of its number on this machine; shared: they may be fewer."""
     found = find_device(device)
     if found.type != "cuda":
         return found
     if found.index is not None:
         raise fail("device", "cuda or cpu, as each process takes a GPU of its own", str(device))
     place, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if shared:
+        place %= there
     if place >= there:
         raise ArgumentError(f"more processes than GPUs: there are {there}, so use --nproc-per-node {there}")
     torch.cuda.set_device(place)

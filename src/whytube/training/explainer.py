@@ -71,7 +71,8 @@ def fit_explainer(
     the source has any.
 
     recipe: a Recipe, or the name of one in EXPLAINER_RECIPES. Clips are shown unchanged, so its settings of random
-        changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision.
+        changes (erase, flip, crop ...) are not used; nor are label_smoothing, freeze, head_lr and precision: an
+        explainer, and the classifier that it looks at, always run in float32.
     objective: one of OBJECTIVES. shapes: "multiple", or "single" for the one form of the paper's section 3.2.
     response: what masking does to this classifier, learnt by an earlier run; then no masked runs are made for it.
     out_dir: receives FILE (to resume from) during training, `explainer.safetensors` and HISTORY at the end.
@@ -189,7 +190,7 @@ class _ExplainerLoop(Loop):
             if self.fit is not None:
                 self.fit = replace(self.fit, lasting=recipe.lasting)
             fit_places(self.scores, drawn, steps=steps, lr=lr, seed=recipe.seed)
-        if self.objective.places and self.ranks.size > 1:
+        if self.objective.places and self.ranks.talks:
             weights = {name: value.cpu() for name, value in self.scores.state_dict().items()}
             weights, self.fit = self.ranks.given((weights, self.fit))
             self.scores.load_state_dict(weights)
@@ -211,7 +212,7 @@ class _ExplainerLoop(Loop):
 
     def _sides(self, present: torch.Tensor) -> torch.Tensor | None:
         """Count the pairs of the whole batch that a share's sums are divided by, see `attribute_term`."""
-        if self.ranks.size == 1:
+        if not self.ranks.talks:
             return None
         counts = self.ranks.sum(torch.stack([present.sum(), (~present).sum()]))
         return counts.clamp_min(1) * self.share.weight

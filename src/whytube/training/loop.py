@@ -163,7 +163,7 @@ class Loop(ABC):
         available = self.source.count("train")
         count = distinct if available is None else min(distinct, available)
         given = (self.source, "train", count)
-        if self.ranks.size == 1:
+        if not self.ranks.talks:
             return Kept(*given, device=self.device)
         share = self.ranks.share(count)
         return Kept(*given, device=self.device, own=share.rows, whole=lambda part: self.ranks.whole(part, share))
@@ -220,10 +220,10 @@ class Loop(ABC):
             group["lr"] = self.recipe.lr_at(self.step) * group.get("factor", 1.0)
         torch.manual_seed((self.recipe.seed * 1_000_003 + self.step) % 2**63)  # of what is random in the network
         loss, hits = self.loss(self.batch(self.step, self.recipe.steps))
-        if self.ranks.size > 1:
+        if self.ranks.talks:
             loss, hits = loss * self.share.weight, hits * self.share.weight
         self.optimizer.zero_grad(set_to_none=True)
-        (loss * self.ranks.size if self.ranks.size > 1 else loss).backward()  # type: ignore[no-untyped-call]
+        (loss * self.ranks.size if self.ranks.talks else loss).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.step += 1
         if self.on_step is not None:

@@ -34,7 +34,8 @@ class Recipe:
     their classes are blended (mixup), 0 for none.
     freeze: stage of a pretrained network before which nothing is trained, "" to train all. head_lr: factor of the rate
     for the last layers, which depend on the classes and are never pretrained.
-    precision: "bfloat16" computes in mixed precision on CUDA; elsewhere it is float32.
+    precision: "bfloat16" trains a classifier in mixed precision on CUDA. Elsewhere, and for an explainer, it has no
+    effect: float32.
     boxes: training clips per attribute whose boxes an explainer learns places from; 0 for none, None for all there are
     (5 where there is no end of clips). place_steps, place_lr: length and rate of that. place_copies: mirrored and
     cropped copies of each such clip that places are learnt from, too. lasting: see FitCurve.

@@ -107,6 +107,7 @@ class _ResponseLoop(Loop):
         self.response = self.module = self.called = response.to(device)
         self.optimizer = recipe.build_optimizer(self.response.parameters())
         self.same |= {"response": response.cut, "classifier's fingerprint": fingerprint(classifier)}
+        self.same |= {"selecting fills": list(SELECTING_FILLS)}
 
     def loss(self, batch: ClipBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the squared error of predicted logits, whose sum is free, for random tubes."""

@@ -6,13 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch.nn.functional import interpolate
 
 from whytube.checks import check_finite, check_size, fail, shape_of
 from whytube.video.clip import ASSUMED_FPS, Clip, sample_indices
 
 if TYPE_CHECKING:
+    import torch
     from numpy.typing import ArrayLike, NDArray
 
 LAYOUTS = {0: "(3, T, H, W)", 1: "(T, 3, H, W)", 3: "(T, H, W, 3)"}
@@ -35,6 +34,8 @@ def clip_of_array(
     video: RGB as LAYOUTS says, uint8, or floating-point in [0, 1]. fps: its rate; without it `Clip.fps` is None, and
     times count as if it were 25. own_size: (height, width) of the video that it was made from; by default the array's.
     """
+    from torch.nn.functional import interpolate
+
     every = rgb_frames(video)
     total = every.shape[1]
     rate = ASSUMED_FPS if fps is None else check_finite(fps, "fps")
@@ -51,6 +52,8 @@ def clip_of_array(
 
 def chosen_frames(every: torch.Tensor, indices: ArrayLike) -> torch.Tensor:
     """Frames (3, T, H, W) of uint8 or floats at some indices, as float32 in [0, 1]."""
+    import torch
+
     chosen = every[:, torch.as_tensor(np.asarray(indices), device=every.device)].detach().float().cpu()
     if not every.is_floating_point():
         return chosen / 255
@@ -63,6 +66,8 @@ def chosen_frames(every: torch.Tensor, indices: ArrayLike) -> torch.Tensor:
 
 def rgb_frames(video: object) -> torch.Tensor:
     """View frames in one of LAYOUTS as a tensor (3, T, H, W)."""
+    import torch
+
     tensor = torch.from_numpy(np.ascontiguousarray(video)) if isinstance(video, np.ndarray) else video
     expected = f"one clip of shape {', '.join(LAYOUTS.values())}"
     if not isinstance(tensor, torch.Tensor):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
 
 from whytube.checks import check_choice, check_finite, check_int, check_size, check_tensor, fail, shape_of
 from whytube.errors import VideoError
@@ -16,6 +15,7 @@ from whytube.errors import VideoError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import torch
     from av import VideoFrame
     from numpy.typing import NDArray
 
@@ -51,6 +51,8 @@ class Clip:
     duration: float | None = None
 
     def __post_init__(self) -> None:
+        import torch  # here, as in all of this package: processes that only read videos do without it
+
         frames = check_tensor(self.frames, "frames", "(3, T, H, W)", ndim=4)
         if frames.shape[0] != 3 or min(frames.shape[1:]) < 1:
             raise fail("frames", "of shape (3, T, H, W) with T, H, W of at least 1", shape_of(frames))

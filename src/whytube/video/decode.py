@@ -28,10 +28,13 @@ ONE_FRAME_PER_PACKET = frozenset({"h264", "hevc", "av1", "vp9", "mjpeg", "prores
 
 
 class ContainerSource:
-    """A file in any container and codec that PyAV reads; one whose frames have more than `max_pixels` is refused."""
+    """A file in any container and codec that PyAV reads; one whose frames have more than `max_pixels` is refused.
 
-    def __init__(self, path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXELS) -> None:
-        self.path, self.salvage, self.max_pixels = path, salvage, max_pixels
+    threads: of the decoder, 0 for one on every core.
+    """
+
+    def __init__(self, path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXELS, threads: int = 0) -> None:
+        self.path, self.salvage, self.max_pixels, self.threads = path, salvage, max_pixels, threads
         with self._opened() as (container, stream):
             self._table = table = _read_packets(container, stream)
             self._aspect = float(stream.sample_aspect_ratio or 1)
@@ -164,6 +167,7 @@ class ContainerSource:
                 raise VideoError(f"no decoder for the video stream of {self.path}. Convert it to H.264 mp4")
             self._check_pixels(streams[0])
             streams[0].thread_type = "AUTO"
+            streams[0].codec_context.thread_count = self.threads
             streams[0].codec_context.options = {"max_pixels": str(self._most)}
             yield container, streams[0]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from whytube.checks import check_int, fail, shape_of
 from whytube.errors import VideoError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
+    import torch
     from av import VideoFrame, VideoStream
     from av.container import OutputContainer
     from av.filter import Graph
@@ -107,6 +107,8 @@ def _add_stream(
 
 def rgb_arrays(frames: torch.Tensor | Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
     """Yield checked (H, W, 3) uint8 arrays."""
+    import torch
+
     if isinstance(frames, torch.Tensor):
         if frames.ndim != 4 or frames.shape[0] != 3:
             raise fail("frames", "a tensor of shape (3, T, H, W) or an iterable of (H, W, 3) arrays", shape_of(frames))

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from whytube.errors import VideoError
 from whytube.video.clip import ASSUMED_FPS, MAX_PIXELS, Clip, VideoInfo, check_clip, sample_indices, too_large, widened
@@ -56,6 +55,8 @@ def read_clip(
                 sized[index] = _resized(picture, height, width)
     last = max(sized)
     stacked = np.stack([sized[min(index, last)][:, :, ::-1] for index in indices.tolist()])  # OpenCV's pixels are BGR
+    import torch
+
     return Clip(
         frames=torch.from_numpy(stacked).permute(3, 0, 1, 2).float().div_(255.0),
         indices=indices,

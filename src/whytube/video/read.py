@@ -6,10 +6,9 @@ import importlib.util
 import stat
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from whytube.checks import check_int, check_size
 from whytube.errors import VideoError
@@ -35,9 +34,18 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
+    import torch
     from numpy.typing import NDArray
 
 SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+class Sampled(NamedTuple):
+    """Where the frames of a clip come from: `indices`, `times` and `size` of Clip."""
+
+    indices: NDArray[np.int64]
+    times: NDArray[np.float64]
+    size: tuple[int, int]
 
 
 def read_clip(
@@ -66,15 +74,46 @@ def read_clip(
         return opencv.read_clip(place, frames, size=wanted, sampling=sampling, stride=stride, max_pixels=max_pixels)
     convert = ToRGB(wanted, frames=frames, max_pixels=max_pixels)
     source = _open(path, salvage=salvage, max_pixels=max_pixels)
+    held, indices = _sample(source, convert, frames=frames, sampling=sampling, stride=stride)
+    return _clip(source, held, indices, str(path))
+
+
+def read_bytes(path: str | os.PathLike[str], out: torch.Tensor, *, threads: int = 0) -> Sampled:
+    """Read a video as `read_clip` does, without its floats: fill `out` (3, T, H, W) with RGB from 0 to 255.
+
+    threads: of the decoder, 0 for one on every core. Who reads several videos at a time wants fewer: sixteen threads
+    for one small video cost half as much again as one.
+    """
+    return read_pixels(path, out.numpy(), threads=threads)
+
+
+def read_pixels(path: str | os.PathLike[str], out: NDArray[np.uint8], *, threads: int = 0) -> Sampled:
+    """Fill an array (3, T, H, W) as `read_bytes` fills a tensor."""
+    frames, height, width = out.shape[1:]
+    if stands_in():
+        clip = read_clip(path, frames=frames, size=(height, width))
+        out[:] = clip.frames.mul_(255.0).round_().byte().numpy()
+        return Sampled(clip.indices, clip.times, clip.size)
+    convert = ToRGB(check_size((height, width)), frames=frames)
+    source = _open(path, salvage=False, max_pixels=MAX_PIXELS, threads=threads)
+    held, indices = _sample(source, convert, frames=frames)
+    for t, index in enumerate(indices.tolist()):
+        out[:, t] = held[index].pixels
+    times = np.array([held[index].time for index in indices.tolist()])
+    return Sampled(indices, times, held[int(indices[0])].size)
+
+
+def _sample(
+    source: Source, convert: ToRGB, *, frames: int, sampling: str = "uniform", stride: int = 1
+) -> tuple[dict[int, _Held], NDArray[np.int64]]:
+    """Read the frames that sampling takes: converted shots by their index, and the T indices of the clip."""
     total = source.count
     while True:
         indices = sample_indices(total, frames=frames, sampling=sampling, stride=stride)
         try:
-            held = {shot.index: _Held(shot, convert) for shot in source.read(np.unique(indices).tolist())}
+            return {shot.index: _Held(shot, convert) for shot in source.read(np.unique(indices).tolist())}, indices
         except EndedEarlyError as error:
             total = error.frames
-        else:
-            return _clip(source, held, indices, str(path))
 
 
 def read_frames(
@@ -177,7 +216,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
-def _open(path: str | os.PathLike[str], *, salvage: bool, max_pixels: int) -> Source:
+def _open(path: str | os.PathLike[str], *, salvage: bool, max_pixels: int, threads: int = 0) -> Source:
     if importlib.util.find_spec("av") is None:
         require_av()
     place = check_path(path)
@@ -192,7 +231,7 @@ def _open(path: str | os.PathLike[str], *, salvage: bool, max_pixels: int) -> So
         raise VideoError(f"{place} is an empty file; expected a video. Fetch or write it again")
     if magic == SEQ_MAGIC or place.suffix.lower() == ".seq":
         return open_seq(place, salvage=salvage, max_pixels=max_pixels)
-    return ContainerSource(place, salvage=salvage, max_pixels=max_pixels)
+    return ContainerSource(place, salvage=salvage, max_pixels=max_pixels, threads=threads)
 
 
 class _Held:
@@ -205,6 +244,8 @@ class _Held:
 
 def _clip(source: Source, held: dict[int, _Held], indices: NDArray[np.int64], name: str) -> Clip:
     """Stack held shots at `indices` into a Clip."""
+    import torch
+
     first = held[int(indices[0])]
     frames = torch.empty(3, len(indices), *first.pixels.shape[1:])
     for t, index in enumerate(indices.tolist()):

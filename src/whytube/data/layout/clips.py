@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from operator import index as as_int
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 import torch
@@ -16,15 +18,22 @@ import torch
 from whytube import checks
 from whytube.data.source import PlainBatch
 from whytube.errors import VideoError
-from whytube.video import read_clip, reader
+from whytube.video import read_bytes, reader
+from whytube.video.apart import Readers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
     from whytube.data.layout.dataset import Dataset, Item
     from whytube.tubes import Tube
+    from whytube.video.read import Sampled
+
+
+APART_AFTER = 64
+"""Videos that a source decodes in this process, before it starts others for that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +63,33 @@ class FolderBatch(PlainBatch):
         return found
 
 
-class _Decoded(NamedTuple):
-    """A clip as it is kept: pixels (3, T, H, W) uint8, with the indices, times and size of Clip."""
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A batch whose videos are being decoded; called, it gives the batch. Of one that fails the rest is not wanted."""
 
-    pixels: torch.Tensor
-    indices: NDArray[np.int64]
-    times: NDArray[np.float64]
-    size: tuple[int, int]
+    give: Callable[[], FolderBatch]
+    coming: Sequence[Future[Sampled]]
+
+    def __call__(self) -> FolderBatch:
+        try:
+            return self.give()
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Decode nothing more for it."""
+        for clip in self.coming:
+            clip.cancel()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def training_workers() -> int:
+    """Return how many videos a training decodes at a time: as many as there are cores, but from 4 to 16."""
+    return max(4, min(16, cores()))
 
 
 @dataclass(eq=False, repr=False)
@@ -68,8 +97,9 @@ class FolderSource:
     """Clips of a Dataset, `frames` frames spread over each video and resized to `size` (height, width).
 
     bridge: boxes at most so many frames apart are joined by linear interpolation; 0 takes annotated frames alone.
-    workers: videos decoded at a time. cache_bytes: decoded clips are kept in memory, as bytes, until so much is full
-    (half a GiB holds 890 clips of 16 x 112 x 112); 0 keeps none.
+    workers: videos decoded at a time; after the first APART_AFTER in as many processes, which end with the source.
+    cache_bytes: decoded clips are kept in memory, as bytes, until so much is full (half a GiB holds 890 clips of
+    16 x 112 x 112); 0 keeps none.
     """
 
     dataset: Dataset
@@ -87,9 +117,11 @@ class FolderSource:
         self.classes, self.attribute_names = self.dataset.classes, self.dataset.attribute_names
         self.table = self.dataset.table.clone()
         # Filled and never emptied: over a set that does not fit, dropping the oldest would miss every time.
-        self._kept: dict[str, _Decoded] = {}
+        self._kept: dict[str, tuple[torch.Tensor, Sampled]] = {}
         self._room = self.cache_bytes
         self._lock = Lock()
+        self._decoded, self._readers = 0, Readers()
+        weakref.finalize(self, self._readers.close)
 
     def __repr__(self) -> str:
         return type(self).__name__  # results record it, and where the folder lies is no part of them
@@ -116,21 +148,41 @@ class FolderSource:
 
     def batch(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> FolderBatch:
         """Read clips by their places in `dataset.items(split)`, in any order and with repeats."""
+        return self.begin(split, indices, device)()
+
+    def begin(self, split: str, indices: Iterable[SupportsIndex], device: torch.device | str = "cpu") -> _Begun:
+        """Begin to decode a batch, and return what gives it; so several can be under way without a pause between.
+
+        Who does not want it any more calls `cancel` of what is returned.
+        """
         items = self.dataset.items(split)
         last = len(items) - 1
         if last < 0:
             raise checks.fail("split", "one with videos", f"{split!r}, which has none in {self.dataset.folder}")
         chosen = tuple(items[checks.check_int(as_int(place), "index", 0, last)] for place in indices)
-        with ThreadPoolExecutor(self.workers) as pool:
-            decoded = list(pool.map(self._decode, chosen))
         pinned = torch.device(device).type == "cuda"  # so that the copy does not hold up the host
         pixels = torch.empty(len(chosen), 3, self.frames, *self.size, dtype=torch.uint8, pin_memory=pinned)
+        # Where more videos are decoded at a time than there are cores, more threads for one only cost time.
+        threads = max(1, cores() // max(1, min(self.workers, len(chosen))))
+        coming = [
+            self._pool.submit(self._decode, item, place, threads) for item, place in zip(chosen, pixels, strict=True)
+        ]
+
+        return _Begun(lambda: self._batch(chosen, pixels, [clip.result() for clip in coming], device), coming)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.workers, thread_name_prefix="decoding")
+
+    def _batch(
+        self, chosen: tuple[Item, ...], pixels: torch.Tensor, decoded: list[Sampled], device: torch.device | str
+    ) -> FolderBatch:
         attributes = torch.empty(len(chosen), len(self.attribute_names), dtype=torch.bool)
-        for b, (item, clip) in enumerate(zip(chosen, decoded, strict=True)):
-            pixels[b], attributes[b] = clip.pixels, item.attributes
+        for b, item in enumerate(chosen):
+            attributes[b] = item.attributes
         steps = (len(chosen), self.frames)
         return FolderBatch(
-            clips=pixels.to(device, non_blocking=pinned).float().div_(255.0),
+            clips=pixels.to(device, non_blocking=pixels.is_pinned()).float().div_(255.0),
             labels=torch.tensor([item.label for item in chosen], dtype=torch.long, device=device),
             attributes=attributes.to(device),
             items=chosen,
@@ -140,22 +192,26 @@ class FolderSource:
             bridge=self.bridge,
         )
 
-    def _decode(self, item: Item) -> _Decoded:
+    def _decode(self, item: Item, pixels: torch.Tensor, threads: int) -> Sampled:
+        """Fill pixels (3, T, H, W) with a video's bytes."""
         with self._lock:
             kept = self._kept.get(item.name)
         if kept is not None:
-            return kept
+            pixels.copy_(kept[0])
+            return kept[1]
+        with self._lock:
+            self._decoded += 1
+            apart = self._decoded > APART_AFTER
         try:
-            clip = read_clip(item.path, frames=self.frames, size=self.size)
+            sampled = self._readers.read(item.path, pixels, threads=threads) if apart else None
+            sampled = sampled or read_bytes(item.path, pixels, threads=threads)
         except VideoError as error:
             raise error.bare from error
-        pixels = clip.frames.mul_(255.0).round_().byte()
-        decoded = _Decoded(pixels, clip.indices, clip.times, clip.size)
         with self._lock:
             if item.name not in self._kept and pixels.nbytes <= self._room:
-                self._kept[item.name] = decoded
                 self._room -= pixels.nbytes
-        return decoded
+                self._kept[item.name] = pixels.clone(), sampled
+        return sampled
 
 
 def boxes_at(tube: Tube, indices: NDArray[np.int64], *, bridge: int = 0) -> NDArray[np.float64]:
