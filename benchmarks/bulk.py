@@ -85,12 +85,14 @@ def _bulk(listed: list[Listed], options: argparse.Namespace, out: Path, workers:
     began = time.perf_counter()
 
     def progress(done: int, _: int) -> None:
-        marks.append((time.perf_counter(), done, sum(map(cpu_seconds, ray_workers()))))
+        if done:  # before that, Ray and the models start
+            marks.append((time.perf_counter(), done, sum(map(cpu_seconds, ray_workers()))))
 
     run_bulk(listed, asked, out, versions=versions(), workers=workers, progress=progress)
     (first, before, spent), (last, after, all_spent) = marks[workers - 1], marks[-1]
-    cpu = (all_spent - spent) / (after - before)
-    return {"rate": (after - before) / (last - first), "start": marks[0][0] - began, "cpu": cpu}
+    counted = after - before
+    rate, cpu = counted / (last - first), (all_spent - spent) / counted
+    return {"rate": rate, "start": marks[0][0] - began, "cpu": cpu, "counted": counted}
 
 
 def _options() -> argparse.Namespace:

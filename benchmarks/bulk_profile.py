@@ -1,27 +1,26 @@
-"""Where a bulk worker's time goes: decode, classifier, layer, verification, and the rest.
+"""Where a bulk worker's time goes: decode, classifier, layer, verification, and so on.
 
-    python benchmarks/bulk_profile.py [--videos 32] [--model demo] [--effort 6] [--batch 4 1] [--device auto]
-                                      [--out results/bulk-profile-cpu.json]
+    python benchmarks/bulk_profile.py [--videos 32] [--data FOLDER] [--model demo] [--effort 6] [--batch 4 1]
+                                      [--device auto] [--out results/bulk-profile-cpu.json]
 
-One worker explains clips of the embedded world, and every call of these parts is timed; on a GPU the device is waited
-for at both ends of a call. A worker reads the next videos while it explains: the time of decoding is that of its thread
-and comes on top of the other shares. Verification are masked clips through the network, in the search and for the
-evidence; predictions and fits of words choose which tubes are worth that. Also compares sizes of the batch.
+One worker explains clips of the embedded world, or videos of a folder, and every call of these parts is timed, without
+that of other parts inside. On a GPU the device is waited for at both ends of a call, so that a part's time is its own;
+that makes the whole slower than it is. A worker reads the next videos while it explains: the time of decoding is that
+of its thread, which waits for no device, and comes on top of the other shares. Also compares sizes of the batch.
 """
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 import time
 from collections import defaultdict
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from measure import options as parser_of
 from measure import publish
+from parts import ASIDE, PARTS, watch
 
 from whytube.bulk.listing import list_videos
 from whytube.bulk.output import Asked, Output
@@ -29,44 +28,30 @@ from whytube.bulk.work import Work
 from whytube.data.export import export_world
 from whytube.versions import provenance
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-PARTS = {
-    "decode": ["bulk.work.read_clip", "bulk.work.video_hash"],
-    "classifier": ["asking.ask"],
-    "layer": [
-        "search.grad_cam.top_subpaths",
-        "explainer.explainer.max_subpath",
-        "explainer.explainer.max_subpath_difference",
-    ],
-    "verification": ["asking.masked_logits", "search.anytime.masked_logits", "search.verify.masked_logits"],
-    "predictions": ["search.response.Predictor.__call__"],
-    "fits of words": ["explainer.places.Places.fits_or_raw"],
-    "writing": ["bulk.work._answer", "bulk.tables.Part._flush"],
-}
 REST = "the rest"
 
 
 def main() -> None:
     """Measure and print."""
     parser = parser_of(__doc__)
-    parser.add_argument("--videos", type=int, default=32)
+    parser.add_argument("--videos", type=int, default=32, help="how many, at most; of a folder the first ones")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="videos of your own; by default exported ones")
     parser.add_argument("--model", default="demo")
     parser.add_argument("--effort", type=int, default=6)
     parser.add_argument("--batch", type=int, nargs="+", default=[4, 1])
     options = parser.parse_args()
     torch.set_num_threads(1)
     spent: dict[str, float] = defaultdict(float)
-    for part, places in PARTS.items():
-        for place in places:
-            _time(place, part, spent, options.device)
+    watch(spent, options.device)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        export_world(Path(folder) / "world", count=options.videos, size=64)
+        if options.data is None:
+            export_world(Path(folder) / "world", count=options.videos, size=64)
         for batch in options.batch:
             rows.append({"batch": batch, **_run(Path(folder), batch, options, spent)})
-    report = {"videos": options.videos, "model": options.model, "effort": options.effort, "rows": rows}
+    videos = [row.pop("videos") for row in rows]
+    report = {"videos": videos[0], "data": options.data.name if options.data else "the world at 64 x 64"}
+    report |= {"model": options.model, "effort": options.effort, "rows": rows}
     report["provenance"] = provenance(options.device, seed=options.seed)
     parts = [*PARTS, REST]
     lines = [f"| batch | {' | '.join(parts)} | videos per second over batch {options.batch[-1]} |"]
@@ -81,7 +66,7 @@ def main() -> None:
 def _run(folder: Path, batch: int, options: Any, spent: dict[str, float]) -> dict[str, Any]:
     """Explain all videos once to warm up, and once more."""
     asked = Asked(model=options.model, model_hash="", effort=options.effort, batch=batch)
-    listed = list_videos(str(folder / "world" / "videos"))
+    listed = list_videos(str(options.data or folder / "world" / "videos"))[: options.videos]
     for name in ("warm", "timed"):
         output = Output(folder / f"{name}-{batch}")
         sizes = output.open(asked, listed if name == "timed" else listed[:batch], {})
@@ -89,38 +74,11 @@ def _run(folder: Path, batch: int, options: Any, spent: dict[str, float]) -> dic
         spent.clear()
         began = time.perf_counter()
         for shard in range(len(sizes)):
-            work(shard)
+            work(shard, shard + 1 if shard + 1 < len(sizes) else None)
         whole = time.perf_counter() - began
     shares = {part: round(spent[part] / whole, 4) for part in PARTS}
-    shares[REST] = round(1 - sum(share for part, share in shares.items() if part != "decode"), 4)
-    return {"shares": shares, "rate": len(listed) / whole}
-
-
-def _time(place: str, part: str, spent: dict[str, float], device: torch.device) -> None:
-    """Have every call of a function of whytube add its time to a part."""
-    path = place.split(".")
-    depth = 2 if path[-2][0].isupper() else 1
-    owner: Any = importlib.import_module(".".join(["whytube", *path[:-depth]]))
-    for name in path[-depth:-1]:
-        owner = getattr(owner, name)
-    call: Callable[..., Any] = getattr(owner, path[-1])
-
-    @wraps(call)
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        _wait(device)
-        began = time.perf_counter()
-        try:
-            return call(*args, **kwargs)
-        finally:
-            _wait(device)
-            spent[part] += time.perf_counter() - began
-
-    setattr(owner, path[-1], timed)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    shares[REST] = round(1 - sum(share for part, share in shares.items() if part not in ASIDE), 4)
+    return {"videos": len(listed), "shares": shares, "rate": len(listed) / whole}
 
 
 if __name__ == "__main__":

@@ -54,11 +54,13 @@ def test_a_manifest(folder, ending):
     ("name", "content", "said"),
     [
         ("a.csv", b"path\nx.mp4\n", "has no column `video`"),
-        ("a.csv", b"video\n", "lists no video|has no column"),
+        ("a.csv", b"video\n", "lists no video"),
+        ("a.csv", b"", "has no column `video`"),
         ("a.csv", b"video,class\n,jump\n", "row 2: the column `video` is empty"),
         ("a.csv", b"video\n\xff\xfe\n", "cannot read the manifest"),
         ("a.parquet", b"no parquet", "cannot read the manifest"),
-        ("gone.csv", None, "cannot read the manifest"),
+        ("gone.csv", None, "cannot read the manifest .*gone.csv: No such file or directory$"),
+        ("a.csv", b"video;class\na.mp4;walk\n", "has no column `video`, but 'video;class'"),
     ],
 )
 def test_wrong_manifests(tmp_path, name, content, said):
@@ -66,6 +68,23 @@ def test_wrong_manifests(tmp_path, name, content, said):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=said):
         list_videos(str(tmp_path / name))
+
+
+def test_a_pattern_of_folders_finds_the_videos_in_them(folder):
+    inside = [str(folder / name) for name in ("a.avi", "b.mp4", "deep/c.mkv")]
+    assert sorted(one.video for one in list_videos(f"{folder}/*")) == inside
+    assert sorted(one.video for one in list_videos(f"{folder}/**")) == inside, "each once"
+    (folder / "notes.txt").write_text("none")
+    assert [one.video for one in list_videos(f"{folder}/*.txt")] == [str(folder / "notes.txt")], "asked for by name"
+    (folder / "empty").mkdir()
+    with pytest.raises(ArgumentError, match="no video fits"):
+        list_videos(f"{folder}/e*")
+
+
+def test_rows_of_a_parquet_manifest_are_counted_from_one(tmp_path):
+    parquet.write_table(pa.table({"video": ["a.mp4", ""]}), tmp_path / "list.parquet")
+    with pytest.raises(DataError, match="row 2: the column `video` is empty"):
+        list_videos(str(tmp_path / "list.parquet"))
 
 
 def test_addresses_are_listed_through_pyarrow(folder):

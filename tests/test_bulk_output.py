@@ -44,12 +44,41 @@ def test_the_same_video_may_come_often(output):
         output.open(ASKED, listed(2, 1), {})
 
 
-@pytest.mark.parametrize("change", [{"k": 3}, {"model_hash": "abd"}, {"negatives": ("walk",)}, {"window": 2.0}])
-def test_other_questions_are_refused(output, change):
+def answer(output, shard=0):
+    with output.writing(shard) as part:
+        part.fail(output.rows(shard)[0], "broken")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"k": 3}, "`k` was 2, now 3"),
+        ({"model_hash": "abd"}, "`model_hash` was 'abc', now 'abd'"),
+        ({"negatives": ("walk",)}, r"`negatives` was 'runner-up', now \['walk'\]"),
+        ({"window": 2.0, "effort": 9}, "`effort` was 6, now 9, `window` was None, now 2.0"),
+    ],
+)
+def test_other_questions_are_refused(output, change, said):
     output.open(ASKED, listed(1), {})
-    with pytest.raises(DataError, match=rf"other questions \({next(iter(change))} differ\)"):
+    answer(output)
+    with pytest.raises(DataError, match=rf"other questions \({said}\)"):
         output.open(replace(ASKED, **change), listed(1), {})
     output.open(ASKED, listed(1), {})
+    output.open(replace(ASKED, batch=1), listed(1), {})
+    assert output.done() == {0}
+
+
+def test_a_run_that_answered_nothing_may_ask_something_else(output):
+    output.open(ASKED, listed(*range(20)), {})
+    (output.folder / "failures" / "shard-000001.parquet").touch()  # of a worker that was killed in between
+    output.attempt([0, 1])
+    assert output.open(replace(ASKED, k=3), listed(7), {}) == [1]
+    assert output.attempts(0) == 0, "row 0 is another video now"
+    assert [row.video for row in output.rows()] == ["/videos/7.mp4"]
+    assert not list((output.folder / "failures").iterdir())
+    answer(output)
+    with pytest.raises(DataError, match="other questions"):
+        output.open(ASKED, listed(7), {})
 
 
 def test_other_videos_are_refused(output):
@@ -71,6 +100,19 @@ def test_a_shard_is_done_when_its_answers_are_there(output):
     assert output.failed(0) == 1
     output.forget_attempts()
     assert output.attempts(1) == 0
+
+
+def test_files_that_somebody_else_made_are_no_shards(output):
+    output.open(ASKED, listed(1, 2), {})
+    answer(output)
+    folder = output.folder / "reasons"
+    (folder / "shard-000000 (copy).parquet").write_bytes((folder / "shard-000000.parquet").read_bytes())
+    (output.folder / "attempts" / ".nfs0001").touch()
+    output.forget_attempts()
+    assert output.done() == {0}
+    (output.folder / "failures" / "shard-000000.parquet").unlink()
+    assert output.done() == set()
+    assert not output.is_done(0)
 
 
 def test_many_videos_have_larger_shards(output):

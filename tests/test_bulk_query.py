@@ -1,13 +1,11 @@
 """Questions over the answers, and the page with its confusions."""
 
 import json
-import shutil
-from pathlib import Path
+import re
 
 import pytest
 from typer.testing import CliRunner
 
-from whytube.bulk import page as bulk_page
 from whytube.bulk.listing import Listed
 from whytube.bulk.output import Asked, Output
 from whytube.bulk.page import explanation_of, write_page
@@ -93,7 +91,34 @@ def test_summary(folder):
     assert cells["jump", "walk"]["share"] == pytest.approx(2 / 3)
     assert cells["walk", "jump"]["word"] is None
     assert (found["least"][0]["positive"], found["least"][0]["explained"]) == ("walk", 0.0)
+    assert [(r["label"], r["predicted"], r["clips"], r["word"], r["explained"]) for r in found["truth"]] == [
+        ("jump", "walk", 1, None, 0.0),
+        ("walk", "jump", 1, "with ball", 1.0),
+        ("jump", "jump", 1, "fast", 1.0),
+    ]
     assert found["failures"] == [{"error": "damaged: the video", "videos": 1, "example": "/v/4.mp4"}]
+
+
+def test_true_classes_count_clips_and_take_the_answer_about_them(tmp_path):
+    """A clip with several answers counts once; of these the one about its true class says why it was not that."""
+    output = Output(tmp_path / "out")
+    output.open(Asked(model="demo", model_hash=""), [Listed("/v/0.mp4", "walk"), Listed("/v/1.mp4", "run")], {})
+    with output.writing(0) as part:
+        for start in (0.0, 4.0):
+            part.answer(answer(0, "/v/0.mp4", "jump", "run", [reason("fast", 0.5)], "walk") | {"start": start})
+            part.answer(answer(0, "/v/0.mp4", "jump", "walk", [reason("with ball", 0.5)], "walk") | {"start": start})
+        part.answer(answer(1, "/v/1.mp4", "jump", "walk", [reason("fast", 0.5)], "run"))
+    answers = Answers(tmp_path / "out")
+    found = answers.summary()["truth"]
+    assert [(r["label"], r["predicted"], r["clips"], r["word"], r["share"]) for r in found] == [
+        ("walk", "jump", 2, "with ball", 1.0),
+        ("run", "jump", 1, "fast", 1.0),
+    ]
+    assert [(row["row"], row["negative"]) for row in answers.true_examples("walk", "jump")] == [(0, "walk")] * 2
+    assert [(row["row"], row["negative"]) for row in answers.true_examples("run", "jump")] == [(1, "walk")]
+    assert "  walk, taken for jump: 2 clips, 100 % explained, most often by with ball (100 % of the reasons)" in list(
+        answers.lines(answers.summary())
+    )
 
 
 def test_examples_come_strongest_first(folder):
@@ -134,7 +159,21 @@ def test_an_unfinished_run_says_what_is_missing(folder):
 
 
 def test_damaged_answers(folder):
-    Path(folder / "reasons" / "shard-000000.parquet").write_bytes(b"PAR1 no parquet")
+    damaged = folder / "reasons" / "shard-000000.parquet"
+    whole = damaged.read_bytes()
+    for lost in (b"PAR1 no parquet", whole[:40] + bytes(200) + whole[240:]):
+        damaged.write_bytes(lost)
+        with pytest.raises(DataError, match=r"shard-000000\.parquet is damaged: delete what is"):
+            Answers(folder).summary()
+    damaged.unlink()
+    assert 0 not in Output(folder).done(), "the same command makes it again"
+
+
+def test_answers_of_other_columns(folder):
+    from pyarrow import parquet
+
+    path = folder / "reasons" / "shard-000000.parquet"
+    parquet.write_table(parquet.read_table(path).drop(["sentence", "explained"]), path)
     with pytest.raises(DataError, match="cannot read the answers"):
         Answers(folder).summary()
 
@@ -146,36 +185,78 @@ def test_the_page_escapes_what_it_shows(folder, tmp_path):
     assert "no longer at /gone/b.mp4" in text
 
 
-def test_many_confusions_have_fewer_clips_each(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(bulk_page, "CLIPS", 2)
+def test_the_page_has_what_the_tables_have(folder, tmp_path):
     text = write_page(Answers(folder), tmp_path / "page.html").read_text()
-    assert "The 2 most frequent have example clips." in text
-    assert text.count("<video") == 2, "one each"
-    assert "no longer at" not in text
+    for said in ("What explains a confusion most often", "Explained least", "damaged: the video", "True and predicted"):
+        assert said in text
+    assert text.count("<video") == 3, "three answers, in seven cells, each in the page once"
+    assert len(set(re.findall(r'id="([^"]+)"', text))) == len(re.findall(r'id="([^"]+)"', text))
+
+
+def test_without_labels_there_is_no_matrix_of_true_classes(tmp_path):
+    output = Output(tmp_path / "out")
+    output.open(Asked(model="demo", model_hash=""), [Listed("/v/0.mp4")], {})
+    with output.writing(0) as part:
+        part.answer(answer(0, "/v/0.mp4", "jump", "run", [], ""))
+    answers = Answers(tmp_path / "out")
+    assert answers.summary()["truth"] == []
+    text = write_page(answers, tmp_path / "page.html").read_text()
+    assert "True and predicted" not in text
+    assert "Videos that failed" not in text
+
+
+def test_many_confusions_have_fewer_clips_each(folder, tmp_path, monkeypatch):
+    text = write_page(Answers(folder), tmp_path / "page.html", clips=2).read_text()
+    assert "The 1 most frequent have example clips." in text
+    assert "The 1 most frequent, mistakes before the others, have example clips." in text
+    assert text.count("<video") == 1, "one for either matrix, of which one is gone"
+    assert "no longer at" in text
 
 
 @pytest.mark.browser
-def test_a_click_on_a_cell_shows_its_clips(folder, tmp_path):
-    browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("no Chromium here")
-    from playwright.sync_api import sync_playwright
-
-    path = write_page(Answers(folder), tmp_path / "page.html")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page = chromium.new_page()
-        page.goto(path.as_uri())
-        _click_through(page)
-        chromium.close()
+def test_a_click_on_a_cell_shows_its_clips(folder, tmp_path, browser):
+    page = browser.new_page()
+    page.goto(write_page(Answers(folder), tmp_path / "page.html").as_uri())
+    _click_through(page)
+    page.close()
 
 
 def _click_through(page):
-    assert page.locator("#examples > section:visible").count() == 0
-    page.click("button:has-text('with ball')")
-    section = page.locator("#examples > section:visible")
-    assert section.count() == 1
-    assert "jump, not walk" in section.inner_text()
-    assert section.locator("video").count() == 2
-    assert page.locator("button[aria-pressed=true]").count() == 1
+    shown = page.locator("#examples > section:visible")
+    assert shown.count() == 0
+    page.click(".asked button:has-text('with ball')")
+    assert shown.count() == 1
+    assert "jump, not walk" in shown.inner_text()
+    assert shown.locator("video").count() == 2
+    assert page.locator(".matrix button[aria-pressed=true]").count() == 1
     page.wait_for_function("document.querySelector('section:not([hidden]) video').readyState >= 2")
+    page.click(".truth button:has-text('with ball')")
+    assert "walk, taken for jump" in shown.inner_text()
+    assert shown.locator("video").count() == 1, "the card moved here"
+    page.click(".asked button:has-text('with ball')")
+    assert shown.locator("video").count() == 2, "and back"
+    page.click(".list button:has-text('walk, not jump')")
+    assert "walk, not jump" in shown.inner_text()
+    assert page.locator(".asked button[aria-pressed=true]").inner_text().startswith("1")
+
+
+@pytest.mark.browser
+def test_the_page_is_used_by_keys_alone(folder, tmp_path, browser):
+    page = browser.new_page()
+    page.goto(write_page(Answers(folder), tmp_path / "page.html").as_uri())
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.dataset.shows"))
+        if page.evaluate("document.activeElement.closest('.truth') !== null"):
+            break
+    assert len([name for name in reached if name]) == 4, "three cells of the first matrix, one of the second"
+    page.keyboard.press("Enter")
+    shown = page.locator("#examples > section:visible")
+    assert shown.get_attribute("id") == reached[-1]
+    assert page.evaluate("document.activeElement.tagName") == "H2", "the clips are next"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#examples') !== null")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.dataset.shows") == reached[-1]
+    page.close()

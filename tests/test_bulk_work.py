@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from whytube.bulk.output import Asked, Output
 from whytube.bulk.page import write_page
 from whytube.bulk.query import Answers
 from whytube.bulk.work import DEATHS, Work
+from whytube.given import model_hash
 from whytube.video import write_video
 
 
@@ -85,7 +87,24 @@ def test_all_negatives_and_named_ones(made, asked, tmp_path):
     alone = replace(asked, negatives=(predicted,))
     _, answers, failures = worked(Output(tmp_path / "alone"), alone, some[:1])
     assert answers == []
-    assert "the predicted class" in failures[0]["error"]
+    assert failures[0]["error"] == "classified as red, the class that was asked about"
+
+
+def test_labels_are_asked_about_where_they_differ(made, asked, tmp_path):
+    """Otherwise the most probable other class, so that every video has an answer."""
+    some = list_videos(str(made / "videos"))[:4]
+    plain = worked(Output(tmp_path / "plain"), asked, some)[1]
+    last = [({"red", "green", "blue"} - {row["positive"], row["negative"]}).pop() for row in plain]
+    labels = [last[0].upper(), plain[1]["positive"], "", "no such class"]
+    listed = [replace(one, label=label) for one, label in zip(some, labels, strict=True)]
+    _, answers, failures = worked(Output(tmp_path / "out"), replace(asked, negatives="label"), listed)
+    assert failures == []
+    assert [row["negative"] for row in answers] == [last[0], *(row["negative"] for row in plain[1:])]
+    assert [row["positive"] for row in answers] == [row["positive"] for row in plain]
+    assert [row["label"] for row in answers] == [last[0], *labels[1:]], "as the classifier writes it"
+    alone = worked(Output(tmp_path / "named"), replace(asked, negatives=(last[0],)), some[:1])[1]
+    assert answers[0]["reasons"][0]["attribute"] == alone[0]["reasons"][0]["attribute"]
+    assert answers[0]["reasons"][0]["score"] == pytest.approx(alone[0]["reasons"][0]["score"], abs=1e-4)
 
 
 def test_windows_slide_over_a_long_video(made, asked, tmp_path):
@@ -168,3 +187,90 @@ def test_a_written_shard_stays(made, asked, tmp_path):
     before = path.stat().st_mtime_ns
     assert Work(output, asked)(0).explained == 2
     assert path.stat().st_mtime_ns == before
+
+
+@pytest.fixture
+def shards(made, asked, tmp_path, monkeypatch):
+    """Give the work on three shards of two videos, in groups of two, and what happens in it: (what, rows)."""
+    monkeypatch.setattr("whytube.bulk.output.SHARD", 2)
+    output, asked = Output(tmp_path / "out"), replace(asked, batch=2)
+    listed = [row for row in list_videos(str(made / "videos")) if "006" not in row.video][:6]
+    assert len(output.open(asked, listed, {})) == 3
+    happened, changed = [], threading.Condition()
+
+    def note(what, rows):
+        with changed:
+            happened.append((what, [row.row for row in rows]))
+            changed.notify_all()
+
+    def seen(*event):
+        with changed:
+            return changed.wait_for(lambda: event in happened, timeout=60)
+
+    read, answers = Work._read, Work._answers
+
+    def noted(self, rows):
+        for found in read(self, rows):
+            note("read", [found.row])
+            yield found
+
+    monkeypatch.setattr(Work, "_read", noted)
+    working = Work(output, asked)
+    return working, answers, note, seen, happened
+
+
+def test_the_next_shard_is_read_while_the_last_videos_of_one_are_explained(shards, monkeypatch):
+    working, answers, note, seen, happened = shards
+
+    def explained(self, reads):
+        if reads[0].row.row == 0:
+            assert seen("read", [3]), "the next shard's first group is read meanwhile"
+        note("explain", [read.row for read in reads])
+        return answers(self, reads)
+
+    monkeypatch.setattr(Work, "_answers", explained)
+    assert working(0, 1).explained == 2
+    assert working(1, None).explained == 2
+    assert ("read", [4]) not in happened, "nobody said that there is a third"
+    assert [rows for what, rows in happened if what == "explain"] == [[0, 1], [2, 3]]
+    assert [rows for what, rows in happened if what == "read"] == [[0], [1], [2], [3]], "each once, in order"
+    assert not list((working.output.folder / "attempts").iterdir())
+
+
+def test_what_was_read_for_nothing_is_not_in_hand_any_more(shards):
+    working, _, _, seen, _ = shards
+    assert working(0, 1).explained == 2
+    assert seen("read", [2])
+    assert working(2).explained == 2, "another one than was announced"
+    assert not list((working.output.folder / "attempts").iterdir())
+    assert working(1).explained == 2
+
+
+def test_a_shard_of_which_a_worker_died_is_not_read_ahead(shards):
+    working, _, _, _, happened = shards
+    working.output.attempt([3])
+    assert working(0, 1).explained == 2
+    assert working._begun is None
+    assert working(1).explained == 2
+    assert [rows for _, rows in happened] == [[0], [1], [3], [2]], "the dangerous one first, by itself"
+
+
+def test_hashes_are_worked_out_once(made, asked, tmp_path, monkeypatch):
+    """Of the network once for all groups; of a clip's pixels never, as the file has one."""
+    networks, pixels = [], []
+    monkeypatch.setattr("whytube.given.hashlib.sha256", lambda *_: pixels.append(1) or pytest.fail("of pixels"))
+    for place in ("asking", "bulk.work"):
+        monkeypatch.setattr(f"whytube.{place}.model_hash", lambda network: networks.append(network) or "abc")
+    _, answers, _ = worked(Output(tmp_path / "out"), replace(asked, batch=2), list_videos(str(made / "videos"))[:6])
+    assert len(networks) == 1, "three groups"
+    assert {row["model_hash"] for row in answers} == {"abc"}
+    assert not pixels
+
+
+def test_a_network_that_was_changed_has_another_hash(made):
+    model, video = network(made), str(made / "videos" / "clip_000.mp4")
+    weights = model.classifier
+    before = explain(video, model, k=1, effort=3).model_hash
+    assert explain(video, model, k=1, effort=3).model_hash == before == model_hash(weights)
+    next(weights.parameters()).data.add_(1e-3)  # of which torch keeps no count
+    assert explain(video, model, k=1, effort=3).model_hash == model_hash(weights) != before

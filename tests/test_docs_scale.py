@@ -32,7 +32,22 @@ def test_memory():
     assert f"{long['ratio']:.2f} times as much" in PAGE
 
 
-@pytest.mark.parametrize("part", ["decode", "classifier", "layer", "verification"])
-def test_parts_of_the_time(part):
-    for row in measured("bulk-profile-cpu")["rows"]:
-        assert f" {100 * row['shares'][part]:.1f} % " in PAGE
+@pytest.mark.parametrize("name", ["bulk-profile-cpu", "bulk-profile-h200"])
+def test_parts_of_the_time(name):
+    found = measured(name)["rows"]
+    for row in found:
+        shares = " | ".join(f"{100 * share:.1f} %" for share in row["shares"].values())
+        assert f"| batch | {' | '.join(row['shares'])} |" in PAGE
+        assert f"| {row['batch']} | {shares} |" in PAGE
+    if len(found) > 1:
+        assert f"Four at a time were {found[0]['ratio']:.2f} times as fast as one" in PAGE
+
+
+def test_two_workers_against_one():
+    rows = measured("bulk-cpu")["rows"]
+    plain, one, two = rows
+    times = f", {two['rate'] / one['rate']:.2f} times one worker"
+    assert plain["ratio"] == plain["cpu_ratio"] == 1
+    for name, row, more in (("one worker", one, ""), ("two workers", two, times)):
+        line = f"| {name} on Ray | {row['ratio']:.2f}{more} | {row['cpu_ratio']:.2f} | {row['start']:.1f} |"
+        assert line in PAGE

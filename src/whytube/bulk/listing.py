@@ -1,6 +1,8 @@
 """The videos that SOURCE stands for: a folder, a glob, a manifest, or addresses in an object store.
 
-Addresses such as s3://bucket/clips/ are read through pyarrow's file systems.
+Addresses such as s3://bucket/clips/ are read through pyarrow's file systems. Settings of the file system may follow, as
+in s3://bucket/clips/?endpoint_override=http://127.0.0.1:9000. Letters that no address may have, such as blanks, are
+written as %20 and so on in the addresses that are listed; in those that are given they may stand as they are.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import fnmatch
 import glob
 import importlib.util
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from whytube.data.folders import find_videos
 from whytube.data.layout.videos import VIDEO_SUFFIXES
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 
 MANIFESTS = (".csv", ".parquet")
 LOOKS_LIKE_A_PATTERN = "*?["
+SETTINGS = re.compile(r"\?(?=[a-z_]+=)")
+"""Where settings begin in an address; any other question mark is of a pattern."""
+PLAIN = "/%:@!$&'()*+,;=~"
+"""Letters that an address may have, beside those of names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +49,9 @@ def list_videos(source: str) -> list[Listed]:
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise ArgumentError("pyarrow is not installed: pip install 'whytube[bulk]'")
-    if source.lower().endswith(MANIFESTS):
+    if split_address(source)[0].lower().endswith(MANIFESTS):
         return _manifest(source)
-    if "://" in source:
+    if is_address(source):
         return [Listed(address) for address in _stored(source)]
     if any(letter in source for letter in LOOKS_LIKE_A_PATTERN) and not Path(source).exists():
         found = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 - a pattern from the root, too
@@ -51,7 +59,13 @@ def list_videos(source: str) -> list[Listed]:
             raise ArgumentError(
                 f"no file fits {source}: write the pattern in quotes, ** stands for folders of any depth"
             )
-        return [Listed(str(Path(path).absolute())) for path in found]
+        places = [Path(path).absolute() for path in found]
+        if not PurePosixPath(source).suffix:  # the pattern does not say which files
+            places = [place for place in places if place.is_dir() or place.suffix.lower() in VIDEO_SUFFIXES]
+        videos = dict.fromkeys(video for place in places for video in _inside(place))
+        if not videos:
+            raise ArgumentError(f"no video fits {source}: the pattern may end in *.mp4 or the like")
+        return [Listed(str(video)) for video in videos]
     if not Path(source).exists():
         raise ArgumentError(
             f"cannot find {source}: name a folder, a pattern, a manifest (.csv, .parquet) or an address"
@@ -59,19 +73,34 @@ def list_videos(source: str) -> list[Listed]:
     return [Listed(str(path.absolute())) for path in find_videos([Path(source)])]
 
 
+def _inside(place: Path) -> list[Path]:
+    """Return a video itself, or those in a folder; none where it has none."""
+    try:
+        return find_videos([place])
+    except ArgumentError:
+        return []
+
+
 def is_address(video: str) -> bool:
     """Whether a video is in an object store, not in a folder."""
     return "://" in video
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return an address or a path without its settings, and these: "" or what begins with a question mark."""
+    found = SETTINGS.search(address) if is_address(address) else None
+    return (address, "") if found is None else (address[: found.start()], address[found.start() :])
 
 
 def open_address(address: str) -> tuple[Any, str]:
     """Return pyarrow's file system of an address, and the path in it."""
     from pyarrow import ArrowException, fs
 
+    place, settings = split_address(address)
     try:
-        system, path = fs.FileSystem.from_uri(address)
+        system, path = fs.FileSystem.from_uri(quote(place, safe=PLAIN) + settings)
     except (ArrowException, OSError, ValueError) as error:
-        raise DataError(f"cannot use the address {address}: {_one_line(error)}") from error
+        raise DataError(f"cannot use the address {address}: {one_line(error)}") from error
     return system, path
 
 
@@ -79,43 +108,42 @@ def _stored(source: str) -> list[str]:
     """List the videos below an address, or those that fit a pattern in it."""
     from pyarrow import fs
 
-    pattern = PurePosixPath(source.partition("://")[2])
+    place, settings = split_address(source)
+    scheme, _, inside = place.partition("://")
+    pattern = PurePosixPath(inside)
     plain: list[str] = []
     for part in pattern.parts:
         if any(letter in part for letter in LOOKS_LIKE_A_PATTERN):
             break
         plain.append(part)
-    scheme = source.partition("://")[0]
     root = f"{scheme}://{'/'.join(plain)}".replace(":////", ":///")
-    system, path = open_address(root)
+    system, path = open_address(root + settings)
     try:
         info = system.get_file_info(path)
         if info.type == fs.FileType.File:
-            return [root]
+            return [root + settings]
         files = system.get_file_info(fs.FileSelector(path, recursive=True))
     except OSError as error:
-        raise DataError(f"cannot list {source}: {_one_line(error)}") from error
+        raise DataError(f"cannot list {source}: {one_line(error)}") from error
     names = sorted(file.path for file in files if file.type == fs.FileType.File)
-    rest = "/".join(pattern.parts[len(plain) :])
-    videos = [
-        name
-        for name in names
-        if Path(name).suffix.lower() in VIDEO_SUFFIXES
-        and (not rest or fnmatch.fnmatch(name.removeprefix(path).lstrip("/"), rest))
-    ]
+    rest = unquote("/".join(pattern.parts[len(plain) :]))
+    below = [name.removeprefix(path).lstrip("/") for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    videos = [name for name in below if not rest or fnmatch.fnmatch(name, rest)]
     if not videos:
         raise ArgumentError(f"there is no video at {source}")
-    return [f"{root.rstrip('/')}/{name.removeprefix(path).lstrip('/')}" for name in videos]
+    return [f"{root.rstrip('/')}/{quote(name)}{settings}" for name in videos]
 
 
 def _manifest(source: str) -> list[Listed]:
     rows = _table(source)
-    folder = source.rpartition("/")[0] if is_address(source) else str(Path(source).absolute().parent)
+    place, settings = split_address(source)
+    folder = place.rpartition("/")[0] if is_address(source) else str(Path(source).absolute().parent)
     found = []
-    for line, (video, label) in enumerate(rows, start=2):
+    first = 1 if split_address(source)[0].lower().endswith(".parquet") else 2  # after the line of names
+    for line, (video, label) in enumerate(rows, start=first):
         if not video:
             raise DataError(f"{source}, row {line}: the column `video` is empty")
-        whole = video if is_address(video) or Path(video).is_absolute() else f"{folder}/{video}"
+        whole = video if is_address(video) or Path(video).is_absolute() else f"{folder}/{video}{settings}"
         found.append(Listed(whole, label))
     if not found:
         raise DataError(f"{source} lists no video")
@@ -133,22 +161,23 @@ def _table(source: str) -> Iterable[tuple[str, str]]:
                 data = file.read()
         else:
             data = Path(source).read_bytes()
-        if source.lower().endswith(".parquet"):
+        if split_address(source)[0].lower().endswith(".parquet"):
             table = parquet.read_table(io.BytesIO(data))
-            columns = {
-                name: table.column(name).to_pylist() for name in table.column_names if name in ("video", "class")
-            }
+            named = table.column_names
+            columns = {name: table.column(name).to_pylist() for name in named if name in ("video", "class")}
         else:
-            lines = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig")), strict=True))
-            named = lines[0].keys() if lines else ()
-            columns = {name: [line.get(name) for line in lines] for name in ("video", "class") if name in named}
+            lines = csv.DictReader(io.StringIO(data.decode("utf-8-sig")), strict=True)
+            named, rows = list(lines.fieldnames or ()), list(lines)
+            columns = {name: [row.get(name) for row in rows] for name in ("video", "class") if name in named}
     except (ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read the manifest {source}: {_one_line(error)}") from error
+        why = getattr(error, "strerror", None) or one_line(error)
+        raise DataError(f"cannot read the manifest {source}: {why}") from error
     if "video" not in columns:
-        raise DataError(f"the manifest {source} has no column `video`")
+        raise DataError(f"the manifest {source} has no column `video`, but {', '.join(map(repr, named)) or 'none'}")
     videos = [str(video or "") for video in columns["video"]]
     return zip(videos, [str(label or "") for label in columns.get("class", [""] * len(videos))], strict=True)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Write what an error says in one line."""
     return " ".join(str(error).split())

@@ -1,6 +1,7 @@
 """The folder of a bulk run: what is asked, which videos, and the answers.
 
-    OUT/run.json            model, settings and versions; a run with others is refused
+    OUT/run.json            model, settings and versions; a run of another model or other settings is refused once
+                            there are answers
     OUT/videos.parquet      every video with its row and shard, in the order in which they were listed
     OUT/reasons/            a Parquet file per shard: an answer per video and negative class
     OUT/failures/           a Parquet file per shard: videos that could not be explained, and why
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,10 @@ SCHEMA = 1
 SHARD, SHARDS = 16, 2000
 """Videos that are written together; they become more where there would be more shards than SHARDS, up to LARGEST."""
 LARGEST = 256
+FREE = ("batch",)
+"""Settings that may change when a run goes on: they change answers by rounding alone."""
+NAMED = re.compile(r"shard-(\d{6,})\.parquet")
+"""Files of shards; others in their folders, such as copies that somebody made, are nobody's answers."""
 GROUP = 4096
 """Rows of videos.parquet that are read together when the videos of a shard are looked up."""
 
@@ -41,8 +47,8 @@ GROUP = 4096
 class Asked:
     """What is asked about every video; see `whytube.explain`.
 
-    negatives: "runner-up", "all", or names of classes. window: seconds of a sliding window; None takes each video as
-    one clip. model_hash: of the classifier and what explains it.
+    negatives: "runner-up", "all", "label" (the true class), or names of classes. window: seconds of a sliding window;
+    None takes each video as one clip. model_hash: of the classifier and what explains it.
     """
 
     model: str
@@ -55,8 +61,10 @@ class Asked:
     batch: int = 4
 
     def told(self) -> dict[str, Any]:
-        """Plain values for run.json: what must be the same when a run goes on."""
-        plain = asdict(self) | {"schema": SCHEMA, "kind": "bulk"}
+        """Plain values for run.json: what must be the same when a run goes on, but for FREE."""
+        from whytube.search.verify import SELECTING_FILLS
+
+        plain = asdict(self) | {"schema": SCHEMA, "kind": "bulk", "tried with": list(SELECTING_FILLS)}
         return plain | {"negatives": self.negatives if isinstance(self.negatives, str) else list(self.negatives)}
 
 
@@ -76,20 +84,29 @@ class Output:
             for part in (self.folder / name).glob(".*.part"):  # of workers that were killed
                 part.unlink(missing_ok=True)
         path = self.folder / "run.json"
-        if path.exists():
-            old = read_json(path, error=DataError)
-            told = json.loads(json.dumps(asked.told()))
-            different = [name for name, value in told.items() if not isinstance(old, dict) or old.get(name) != value]
-            if different:
+        if path.exists() and (other := self._others(asked)):
+            if self.done():
                 raise DataError(
-                    f"{self.folder} holds answers to other questions ({', '.join(different)} differ): "
-                    "choose another folder, or ask the same"
+                    f"{self.folder} holds answers to other questions ({other}): choose another folder, or ask the same"
                 )
+            self.forget_attempts()  # no question was answered yet, and rows will be those of other videos
+            for stale in (*(self.folder / "failures").iterdir(), self.folder / "videos.parquet", path):
+                stale.unlink(missing_ok=True)  # run.json last: a run that is ended here begins anew, too
         sizes = self._list(listed, SHARD if asked.window is None else 1)  # long videos one by one
         if not path.exists():  # last: what is listed is whole
             text = json.dumps(asked.told() | {"versions": dict(versions)}, indent=1)
             write_whole(path, text + "\n", error=DataError)
         return sizes
+
+    def _others(self, asked: Asked) -> str:
+        """Tell which settings of the run that is there are others, "" for none."""
+        told, old = json.loads(json.dumps(asked.told())), read_json(self.folder / "run.json", error=DataError)
+        if not isinstance(old, dict):
+            return "run.json is damaged"
+        names = [name for name, value in told.items() if name not in FREE and old.get(name) != value]
+        if any(name not in old for name in names):
+            return "asked by an earlier version"
+        return ", ".join(f"`{name}` was {old[name]!r}, now {told[name]!r}" for name in names)
 
     def _list(self, listed: Sequence[Listed], least: int) -> list[int]:
         """Write videos.parquet where it lacks videos; returns the number of videos of each shard."""
@@ -137,12 +154,16 @@ class Output:
         return [Row(**row) for row in self._videos(shard).to_pylist()]
 
     def done(self) -> set[int]:
-        """Shards whose answers are there."""
-        return {int(path.stem.rpartition("-")[2]) for path in (self.folder / "reasons").glob("shard-*.parquet")}
+        """Shards whose answers are there, and their failures."""
+        reasons, failures = (
+            {int(found[1]) for path in (self.folder / name).iterdir() if (found := NAMED.fullmatch(path.name))}
+            for name in ("reasons", "failures")
+        )
+        return reasons & failures
 
     def is_done(self, shard: int) -> bool:
         """Whether the answers of a shard are there."""
-        return (self.folder / "reasons" / _name(shard)).exists()
+        return all((self.folder / name / _name(shard)).exists() for name in ("reasons", "failures"))
 
     def failed(self, shard: int) -> int:
         """How many videos of a shard that is done could not be explained."""
@@ -181,7 +202,7 @@ class Output:
 
     def forget_attempts(self) -> None:
         """Begin to count anew: whoever had rows in hand before was stopped on purpose."""
-        self.finish(int(path.name) for path in (self.folder / "attempts").iterdir())
+        self.finish(int(path.name) for path in (self.folder / "attempts").iterdir() if path.name.isdecimal())
 
     def _attempt(self, row: int) -> Path:
         return self.folder / "attempts" / str(row)

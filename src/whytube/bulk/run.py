@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import socket
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +17,17 @@ from whytube.errors import ArgumentError, DataError
 from whytube.files import locked_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from whytube.bulk.listing import Listed
     from whytube.bulk.output import Asked
 
 BLOCKS = 1000
-"""Blocks that shards are spread over at most; a block is what is given to another actor when one dies."""
-
+"""Blocks that shards are spread over at most."""
+AT_A_TIME, SHARED = 8, 8
+"""Shards that a worker is given at a time at most, which another one is given when it dies; at least so many times
+each of the workers is given some."""
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """Nothing is sent anywhere, and Ray's own log stays in its files."""
@@ -57,6 +59,7 @@ def run_bulk(
     workers: actors on Ray; 0 runs in this process. None takes a worker per core, or per GPU, of the cluster where Ray
         is installed, else 0.
     ray: address of a cluster; None starts a local one. progress: called with (videos done, of all).
+    device: of the workers. "auto" takes GPUs where the cluster has any: those of this machine say nothing about it.
     """
     if importlib.util.find_spec("ray") is None:
         if workers or ray is not None:
@@ -77,19 +80,22 @@ def run_bulk(
         outcomes = (
             _here(output, asked, left, device) if workers == 0 else _with_ray(output, asked, left, workers, device, ray)
         )
-        for outcome in outcomes if left else ():
-            if outcome.stop:
-                raise DataError(f"{outcome.stop}. What is done is kept: the same command goes on")
-            explained, failed = explained + outcome.explained, failed + outcome.failed
-            count += sizes[outcome.shard]
-            if progress is not None:
-                progress(count, videos)
+        if progress is not None and left:
+            progress(count, videos)
+        with closing(outcomes):  # what has not come is not waited for
+            for outcome in outcomes if left else ():
+                if outcome.stop:
+                    raise DataError(f"{outcome.stop}. What is done is kept: the same command goes on")
+                explained, failed = explained + outcome.explained, failed + outcome.failed
+                count += sizes[outcome.shard]
+                if progress is not None:
+                    progress(count, videos)
         return Summary(videos, explained, failed, before)
 
 
-def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> Iterator[Outcome]:
+def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> Generator[Outcome, None, None]:
     work = Work(output, asked, device=device)
-    yield from map(work, shards)
+    yield from map(work, shards, [*shards[1:], None])
 
 
 class _Actor:
@@ -99,37 +105,47 @@ class _Actor:
         self.work = Work(output, asked, device=device, threads=1 if device == "cpu" else None)
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for shard in batch["shard"].tolist():
-            outcome = self.work(shard)
+        shards = batch["shard"].tolist()
+        for outcome in map(self.work, shards, [*shards[1:], None]):
             yield {name: [value] for name, value in vars(outcome).items()}
+            if outcome.stop:
+                return
 
 
 def _with_ray(
     output: Output, asked: Asked, shards: Sequence[int], workers: int | None, device: str, address: str | None
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Give shards to a pool of actors; Ray starts a dead one again and gives its shards to others.
 
     Ray Data holds back what its consumer has not taken, and items are numbers of shards, so memory stays bounded.
     """
     output.forget_attempts()
     with _cluster(workers, address) as ray:
-        size, gpus = _shares(ray.cluster_resources(), workers, device)
+        size, gpus, where = _shares(ray.cluster_resources(), workers, device)
         items = ray.data.from_items(
             [{"shard": shard} for shard in shards], override_num_blocks=min(len(shards), BLOCKS)
         )
+        items.context.target_max_block_size = 1  # outcomes are told one by one, not once all of a batch are there
         outcomes = items.map_batches(
             _Actor,
-            fn_constructor_args=(output, asked, "cuda" if gpus else device),
-            batch_size=1,
+            fn_constructor_args=(output, asked, where),
+            batch_size=_at_a_time(len(shards), size),
             compute=ray.data.ActorPoolStrategy(size=min(size, len(shards))),
             num_cpus=1,
             num_gpus=gpus,
         )
         try:
-            for row in outcomes.iter_rows():
-                yield Outcome(**row)
+            # Not `iter_rows`: its threads outlive it, look for Ray after the end, and Ray then ends the program.
+            for bundle in outcomes.iter_internal_ref_bundles():
+                for block in ray.get(list(bundle.block_refs)):
+                    yield from (Outcome(**row) for row in block.to_pylist())
         except ray.exceptions.RayError as error:
             raise DataError(f"Ray gave up: {' '.join(str(error).split())[-400:]}. What is done is kept") from error
+
+
+def _at_a_time(shards: int, workers: int) -> int:
+    """Shards that a worker is given at a time, to read one while it explains another: few, to share the last evenly."""
+    return max(1, min(AT_A_TIME, shards // (SHARED * workers)))
 
 
 @contextmanager
@@ -143,11 +159,14 @@ def _cluster(workers: int | None, address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    where = {"num_cpus": max(workers or 1, os.cpu_count() or 1)} if address is None else {"address": address}
+    # "local": else Ray joins whatever else runs on this machine, or what RAY_ADDRESS names.
+    cores = max(workers or 1, os.cpu_count() or 1)
+    where = {"address": "local", "num_cpus": cores} if address is None else {"address": address}
     try:
         ray.init(**where, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ArgumentError(f"cannot join a Ray cluster at {address}: {' '.join(str(error).split())[:300]}") from error
+        what = "start Ray here" if address is None else f"join a Ray cluster at {address}"
+        raise ArgumentError(f"cannot {what}: {' '.join(str(error).split())[:300]}") from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
@@ -169,12 +188,17 @@ def _require_answer(address: str | None) -> None:
         ) from error
 
 
-def _shares(there: Mapping[str, float], workers: int | None, device: str) -> tuple[int, float]:
-    """How many workers, and the GPUs of each: one, or a part of one where there are more workers than GPUs."""
-    if not device.startswith("cuda"):
-        return workers or max(1, int(there.get("CPU", 1))), 0
+def _shares(there: Mapping[str, float], workers: int | None, device: str) -> tuple[int, float, str]:
+    """How many workers, the GPUs of each, and their device.
+
+    A worker has one GPU, or a part of one where there are more workers than GPUs. "auto" is a GPU if `there` has any.
+    """
     gpus = int(there.get("GPU", 0))
+    if device == "auto":
+        device = "cuda" if gpus else "cpu"
+    if not device.startswith("cuda"):
+        return workers or max(1, int(there.get("CPU", 1))), 0, device
     if not gpus:
         raise ArgumentError("the Ray cluster has no GPU: run with `device=cpu`")
     workers = workers or gpus
-    return workers, 1 / math.ceil(workers / gpus)
+    return workers, 1 / math.ceil(workers / gpus), "cuda"
