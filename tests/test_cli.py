@@ -68,6 +68,24 @@ def test_flags_have_one_name_and_take_no_value():
         assert not any(flag.secondary_opts for flag in flags.values()), words
 
 
+def callbacks(group=app):
+    for command in group.registered_commands:
+        yield command.callback
+    for inner in group.registered_groups:
+        yield from callbacks(inner.typer_instance)
+
+
+def test_an_option_called_like_its_value_has_a_name_of_its_own():
+    """Without one, typer 0.27 calls `--device DEVICE` --DEVICE."""
+    seen = 0
+    for callback in callbacks():
+        for name, param in typer.main.get_params_from_function(callback).items():
+            if isinstance(param.default, typer.models.OptionInfo) and param.default.metavar == name.upper():
+                seen += 1
+                assert f"--{name}" in (param.default.param_decls or ()), (callback, name)
+    assert seen > 5
+
+
 def test_help_answers_without_torch_and_numpy():
     script = (
         "import sys; from whytube.cli import main; sys.argv = ['whytube', '--help']\n"
@@ -84,6 +102,7 @@ def test_explain_prints_a_sentence_and_its_evidence(clip):
     result = run("explain", clip, "--device", "cpu", "--profile")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("classified as ")
+    assert result.stdout.splitlines()[1].startswith("Hide ")
     assert "→" in result.stdout
     assert "only the 24 dances" in result.stderr
     stages = [line.split("  ")[0].strip() for line in result.stderr.splitlines()[2:]]

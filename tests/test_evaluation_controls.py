@@ -116,6 +116,13 @@ def test_the_best_of_many_random_tubes_is_the_one_that_raises_b_most():
     assert (more.scores[..., 0] >= regions.scores[..., 0]).float().mean() > 0.6, "more tubes, a better best"
 
 
+def test_other_words_about_the_same_tubes_cost_what_the_tubes_cost():
+    question, _ = ask(2)
+    search = RandomVerified(Adder().eval(), Squares.table, tubes=6)
+    for control in (RandomAttribute(search, Squares.table), ShuffledAttributes(search, Squares.table.shape[1])):
+        assert (control(question, 1).masked_clips == 12).all(), control.name
+
+
 def test_random_tubes_of_their_own_sizes():
     question, _ = ask(3)
     model = Adder().eval()
@@ -127,7 +134,7 @@ def test_random_tubes_of_their_own_sizes():
     assert (frames > 0).all()
     assert len(frames.unique()) > 1, "spans differ"
     assert (regions.masked_clips == 48).all()
-    assert (regions.scores[..., 0] > 0).float().mean() > 0.8, "the best of 24 tubes raises B"
+    assert (regions.scores[..., 0] > 0).float().mean() > 0.5, "the best of 24 tubes raises B"
     again = RandomVerified(model, Squares.table, tubes=24)(ask(1)[0], 3)
     assert torch.equal(again.boxes, regions.boxes[:1])
     small = RandomVerified(model, Squares.table, tubes=4, area=0.02)(question, 1)

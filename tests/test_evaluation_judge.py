@@ -89,13 +89,13 @@ def test_the_headline_ranks_probabilities_not_their_logarithms():
 def test_fills_that_tubes_are_chosen_with_do_not_count():
     question, shown = ask(3)
     regions = Knowing()(question, 1)
-    figures = judged(question, shown, regions, fills=("zero", "freeze", "noise"))
+    figures = judged(question, shown, regions, fills=("zero", "freeze", "still"))
     alone = judged(question, shown, regions, fills=("freeze",))
     for name, values in alone.items():
         assert torch.equal(figures[name].nan_to_num(-9), values.nan_to_num(-9)), name
-    assert "fills.noise.positive_drop" in figures
-    assert unseen(("zero", "mean", "noise", "blur")) == [1, 3]
-    assert unseen(("zero", "noise")) == [0, 1], "better than nothing"
+    assert "fills.still.positive_drop" in figures
+    assert unseen(("zero", "mean", "still", "blur", "shift", "noise")) == [1, 3]
+    assert unseen(("zero", "still")) == [0, 1], "better than nothing"
 
 
 def test_headline_is_the_mean_over_fills():

@@ -107,14 +107,14 @@ def test_an_interruption_inside_a_batch_leaves_whole_batches(tmp_path):
 def test_tallies_of_unequal_length_are_cut(tmp_path):
     path = tmp_path / "state.safetensors"
     same = {"clips": 4, "negatives": 1, "k": 1}
-    kept = State({"a": Tally(), "b": Tally()}, same, path)
+    kept = State({"a": Tally(), "b": Tally()}, same, range(4), path)
     figures = {"answered": torch.tensor([[[1.0]], [[float("nan")]]])}
     for tally in kept.tallies.values():
         tally.add(figures, [{"index": 0}, {"index": 1}])
     kept.add(torch.tensor([True, False]), torch.tensor([True, True]), 24.0)
     kept.tallies["a"].add(figures, [{"index": 2}, {"index": 3}])
     kept.save(now=True)
-    back = State({"a": Tally(), "b": Tally()}, same, path)
+    back = State({"a": Tally(), "b": Tally()}, same, range(4), path)
     back.load()
     assert back.done == 2
     assert back.judging_clips == 24

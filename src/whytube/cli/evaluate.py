@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import torch
 
     from whytube.classifiers.base import VideoClassifier
+    from whytube.evaluation.state import Share
 
 
 def evaluate(
@@ -91,7 +92,7 @@ def evaluate(
     fills: Annotated[
         str,
         typer.Option(
-            help="What regions are masked with: mean, blur, freeze; zero and noise, which tubes are chosen with. "
+            help="What regions are masked with: mean, blur, freeze; zero, still, shift and noise, which do not count. "
             "zero is the paper's, and stands in a column of its own."
         ),
     ] = "mean,blur,freeze,zero",
@@ -119,8 +120,20 @@ def evaluate(
     config: Config = None,
     out: Annotated[Path | None, typer.Option(help="Also write the results to this file (JSON).")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an evaluation that was interrupted; needs its --out.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with an evaluation that was interrupted, or put its shares together; needs its --out.",
+        ),
     ] = False,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Judge every Nth batch of clips alone, from the Ith on, in one of N processes. The same command with "
+            "--resume instead, once all have ended, puts the shares together.",
+        ),
+    ] = None,
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -134,7 +147,7 @@ def evaluate(
     from whytube.cli.demo import print_results
     from whytube.data.source import clips_to_take
     from whytube.evaluation.methods import Called, Remembered, available, load_method, make_methods
-    from whytube.evaluation.state import state_path
+    from whytube.evaluation.state import shares_of, state_path
     from whytube.evaluation.suite import evaluate as run_suite
     from whytube.explainer.explainer import Explainer
     from whytube.given import model_hash
@@ -146,10 +159,12 @@ def evaluate(
     check_int(count, "count", 0)
     check_int(k, "k", 1)
     require_new(out, overwrite=overwrite)
-    state = None if out is None else state_path(out)
-    if resume and state is None:
-        raise ArgumentError("`resume` needs `out`: the name of the file that the results go to")
-    _require_new_state(state, resume=resume, overwrite=overwrite)
+    state, part = None if out is None else state_path(out), None if share is None else _share(share)
+    if state is None and (resume or part):
+        name = "resume" if resume else "share"
+        raise ArgumentError(f"`{name}` needs `out`: the name of the file that the results go to")
+    kept = state if state is None or part is None else part.path(state)
+    _require_new_state(kept, state, resume=resume, overwrite=overwrite)
     where = find_device(device)
     explainer = load_model(model, device=where)
     classifier = explainer.classifier
@@ -188,7 +203,7 @@ def evaluate(
     errors.print(f"evaluating: {told}", highlight=False, soft_wrap=True)
     if state is not None:
         make_folder(state.parent, error=ArgumentError)
-    with resumable(state), progress_bar("evaluating, clip") as progress:
+    with resumable(kept), progress_bar("evaluating, clip") as progress:
         results = run_suite(
             methods,
             classifier,
@@ -206,9 +221,13 @@ def evaluate(
             seed=seed,
             state=state,
             resume=resume,
+            share=part,
             progress=progress,
         )
-    searched = {"effort": how.tubes, "fit_weight": how.fit_weight, "regions": regions, "tubes of verified peers": tubes}
+    searched = {"effort": how.tubes, "fit_weight": how.fit_weight, "regions": regions} | {
+        "tubes of verified peers": tubes,
+        "fills": list(SELECTING_FILLS),
+    }
     results = results.with_provenance(
         search=searched,
         model=Path(model).name,
@@ -218,9 +237,13 @@ def evaluate(
     )
     if random_weights:
         results = results.with_provenance(weights="random")
-    write_json(results.to_dict(), out)
-    if state is not None:
-        state.unlink(missing_ok=True)
+    if part is None:
+        write_json(results.to_dict(), out)
+        for done in [] if state is None else [state, *shares_of(state)]:
+            done.unlink(missing_ok=True)
+    else:
+        text = f"kept in {kept}; once all {part.of} shares are, --resume instead of --share writes {out}"
+        errors.print(text, highlight=False, soft_wrap=True)
     if as_json:
         print_json(results.to_dict())
     else:
@@ -244,8 +267,28 @@ def _evaluated_at_a_time(classifier: VideoClassifier, device: torch.device) -> i
     return max(1, min(16, 2**18 // pixels))
 
 
-def _require_new_state(state: Path | None, *, resume: bool, overwrite: bool) -> None:
-    """Keep what an interrupted evaluation found, unless it goes on or is given up."""
-    if state is not None and resume and not state.exists():
-        errors.print(f"there is no {state} to resume from: beginning anew", highlight=False, soft_wrap=True)
-    require_new(state, overwrite=resume or overwrite, also=", go on with --resume")
+def _share(text: str) -> Share:
+    from whytube.evaluation.state import Share
+
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal()):
+        raise ArgumentError(f"`share` must be like 1/4, the first of four, got {text}")
+    return Share(int(number), int(of))
+
+
+def _require_new_state(own: Path | None, whole: Path | None, *, resume: bool, overwrite: bool) -> None:
+    """Keep what an interrupted evaluation found, unless it goes on or is given up.
+
+    own: the state of this run. whole: that of the whole evaluation, beside which shares lie.
+    """
+    from whytube.evaluation.state import shares_of
+
+    shares = [] if whole is None or own != whole else shares_of(whole)
+    if own != whole and whole is not None and whole.exists():
+        raise ArgumentError(f"{whole} is of a run without shares: go on with --resume, or remove it")
+    if own is not None and resume and not own.exists() and not shares:
+        errors.print(f"there is no {own} to resume from: beginning anew", highlight=False, soft_wrap=True)
+    if resume and shares:
+        errors.print(f"putting {len(shares)} shares together", highlight=False, soft_wrap=True)
+    for path in [own, *shares]:
+        require_new(path, overwrite=resume or overwrite, also=", go on with --resume")

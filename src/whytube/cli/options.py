@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from whytube.training.plan import Plan
 
 Device = Annotated[
-    str, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")
+    str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...; by default the GPU if there is one.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Model = Annotated[
@@ -71,8 +71,11 @@ class Plain(TyperCommand):
         return re.sub(r"(?<=[A-Z]) <\S+>", lambda found: " " * len(found[0]), super().get_help(ctx))
 
 
-def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0) -> Source:
-    """Open the embedded world or a folder of videos as a source of clips."""
+def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0, again: bool = False) -> Source:
+    """Open the embedded world or a folder of videos as a source of clips.
+
+    again: clips will be asked for again and again, so a quarter of the memory that is free may hold decoded ones.
+    """
     if data == "world":
         from whytube.data.world import World
 
@@ -82,8 +85,16 @@ def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0)
             errors.print("--data world is the embedded world; the folder of that name is ./world", highlight=False)
         return World(size=size[0], frames=frames, seed=seed)
     from whytube.data.layout import read_dataset
+    from whytube.data.layout.clips import FolderSource, training_workers
 
-    return read_dataset(data).source(frames=frames, size=size, workers=max(4, min(16, os.cpu_count() or 4)))
+    room = FolderSource.cache_bytes
+    if again:
+        import torch
+
+        from whytube.training.memory import free_bytes
+
+        room = max(room, (free_bytes(torch.device("cpu")) or 0) // 4 // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return read_dataset(data).source(frames=frames, size=size, workers=training_workers(), cache_bytes=room)
 
 
 def require_new(*paths: Path | None, overwrite: bool, also: str = "") -> None:

@@ -110,7 +110,7 @@ def train_classifier(
         how, settings = changed(find_recipe(recipe), asked)
         _check_settings(settings, preset, pretrained, how)
         blank = _network(["any", "other"], preset, pretrained, settings, seed)
-        source = open_source(data, size=blank.size, frames=blank.frames, seed=seed)
+        source = open_source(data, size=blank.size, frames=blank.frames, seed=seed, again=True)
         judged = {"test": clips_to_take(source, "test", test or None)}
         judged |= {"val": clips_to_take(source, "val", val)} if val else {}
         model = _network(source.classes, preset, pretrained, settings, seed)
@@ -211,7 +211,7 @@ def train_explainer(
         if others:
             raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
         model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
-        source = open_source(data, size=model.size, frames=model.frames, seed=seed)
+        source = open_source(data, size=model.size, frames=model.frames, seed=seed, again=True)
         learnt = _response_of(response, model, where) if response else None
         origin = provenance(where, seed=seed) | {
             "data": Path(data).name,
@@ -295,7 +295,9 @@ def train_words(
         raise ArgumentError(
             f"{model} has no words to teach: fit an explainer first, see whytube train explainer --help"
         )
-    source = open_source(data, size=explainer.classifier.size, frames=explainer.classifier.frames, seed=seed)
+    source = open_source(
+        data, size=explainer.classifier.size, frames=explainer.classifier.frames, seed=seed, again=True
+    )
     with whole_folder(out, error=ArgumentError) as folder:
         with progress_bar("teaching") as progress:
             taught = teach(explainer, source, steps=steps or STEPS, seed=seed, on_step=progress)

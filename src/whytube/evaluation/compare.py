@@ -29,8 +29,8 @@ COMPARED = (
 
 
 def references(names: Sequence[str]) -> list[str]:
-    """Which methods the others are compared with: "ours" and "ours-regions", else the first one."""
-    own = [name for name in names if name in ("ours", "ours-regions")]
+    """Which methods the others are compared with: "ours", "ours-regions" and the paper's, else the first one."""
+    own = [name for name in names if name in ("ours", "ours-regions", "paper")]
     return own or list(names[:1])
 
 

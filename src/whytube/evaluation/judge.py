@@ -15,7 +15,7 @@ import torch
 
 from whytube.evaluation import metrics
 from whytube.search.masked import masked_logits
-from whytube.search.verify import SELECTING_FILLS, separating_attributes
+from whytube.search.verify import SEEN_FILLS, separating_attributes
 from whytube.tubes import box_areas
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class TruthMethod(Protocol):
 
 
 def unseen(fills: Sequence[str]) -> list[int]:
-    """Places of the fills that the search did not choose with; all of them, where it has seen every one."""
-    return [place for place, fill in enumerate(fills) if fill not in SELECTING_FILLS] or list(range(len(fills)))
+    """Places of the fills that no method has seen; all of them, where each was seen by some."""
+    return [place for place, fill in enumerate(fills) if fill not in SEEN_FILLS] or list(range(len(fills)))
 
 
 def masked_log_probabilities(

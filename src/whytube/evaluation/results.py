@@ -170,7 +170,7 @@ class Results:
 
     @property
     def seen_fills(self) -> Sequence[str]:
-        """The fills among those that regions were masked with that tubes had been chosen with."""
+        """The fills among those that regions were masked with that some method had seen."""
         settings = self.provenance.get("settings")
         seen = settings.get("seen_fills") if isinstance(settings, dict) else None
         return [str(fill) for fill in seen] if isinstance(seen, list) else []

@@ -2,10 +2,14 @@
 
 The file is replaced as a whole, so it is valid at any moment; what was found since is found again. It goes on only with
 the same methods, weights, data and settings, and then ends with exactly the results of an uninterrupted run.
+
+Several processes may judge a share of the clips each, into a file of their own. A run that goes on takes all shares
+that lie there, judges what they left, and puts everything in the order of the clips.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import time
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -15,16 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from whytube.checks import check_int, fail
 from whytube.errors import ModelError
 from whytube.given import model_hash
 from whytube.models.files import read_as
-from whytube.models.stored import load_tensors, save_tensors
+from whytube.models.stored import load_tensors, read_header, save_tensors
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
 KIND = "evaluation"
+STATE = ".part.safetensors"
+"""Ending of the files."""
 DAMAGED = "it is damaged. Remove it to begin anew"
 SAVE_SECONDS = 10.0
 """The state is written after the first batch, then when the last time is this long ago."""
@@ -48,12 +55,49 @@ class Tally:
 
 
 @dataclass(frozen=True)
+class Share:
+    """Every `of`-th batch of an evaluation, from the `number`-th on, which counts from 1."""
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        check_int(self.of, "share", 1)
+        check_int(self.number, "share", 1, self.of)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def of_batches(self, total: int, batch_size: int) -> list[int]:
+        """Return its clips, of so many that are judged `batch_size` at a time."""
+        batches = [range(start, min(start + batch_size, total)) for start in range(0, total, batch_size)]
+        if self.of > len(batches):
+            what = f"one of at most {len(batches)}, as there are {total} clips, {batch_size} at a time"
+            raise fail("share", what, self)
+        return [clip for batch in batches[self.number - 1 :: self.of] for clip in batch]
+
+    def path(self, whole: Path) -> Path:
+        """Name the file of this share after that of the whole evaluation's state."""
+        return whole.with_name(f"{whole.name.removesuffix(STATE)}.share-{self.number}-of-{self.of}{STATE}")
+
+
+def shares_of(whole: Path) -> list[Path]:
+    """Find the files of shares that lie beside the whole evaluation's state."""
+    return sorted(whole.parent.glob(f"{glob.escape(whole.name.removesuffix(STATE))}.share-*-of-*{STATE}"))
+
+
+@dataclass(frozen=True)
 class _Stored:
-    """What the file says beside its tensors; run: see `State.same`. records: by method, of each clip."""
+    """What the file says beside its tensors; run: see `State.same`. records: by method, of each clip.
+
+    order, origin: see `State`; files of before have no order, and hold the first clips.
+    """
 
     run: dict[str, Any]
     done: int
     records: list[list[dict[str, Any]]]
+    order: list[int] = field(default_factory=list)
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -66,12 +110,16 @@ class State:
             the clip's share of the runs that judging took.
         done: how many clips.
         same: what must be equal to go on, as JSON gives it back.
+        order: which clips are judged, one after the other.
         path: where it is kept; None for nowhere.
+        origin: commit, device and versions, for who reads the file of an evaluation that ended early.
     """
 
     tallies: dict[str, Tally]
     same: Mapping[str, Any]
+    order: Sequence[int]
     path: Path | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
     clips: list[torch.Tensor] = field(default_factory=list)
     done: int = 0
     saved: float | None = None
@@ -104,24 +152,62 @@ class State:
         # As whole numbers of the same bits: files of weights hold no NaN, and these do.
         bits = {name: values.view(torch.int64) for name, values in tensors.items()}
         records = [tally.records[: self.done] for tally in self.tallies.values()]
-        save_tensors(self.path, bits, {"run": dict(self.same), "done": self.done, "records": records}, kind=KIND)
+        header = {"run": dict(self.same), "done": self.done, "records": records, "order": list(self.order)}
+        save_tensors(self.path, bits, header | {"origin": dict(self.origin)}, kind=KIND)
         self.saved = time.monotonic()
 
     def load(self) -> None:
         """Go back to what the file holds, where there is one; it must be of the same evaluation."""
         if self.path is None or not self.path.exists():
             return
-        tensors, header = load_tensors(self.path, kind=KIND)
-        stored = read_as(_Stored, header, self.path, DAMAGED)
-        for name, value in self.same.items():
+        stored = self._read(self.path)
+        if stored.order and {*stored.order} != {*self.order}:
+            raise ModelError(f"cannot resume {self.path}: it is of other clips. Remove it to begin anew")
+        self.done, self.order = stored.done, stored.order or self.order
+
+    def adopt(self, paths: Sequence[Path]) -> None:
+        """Take what shares of the same evaluation found; what they left is still to be judged.
+
+        A share that has judged nothing yet has no file.
+        """
+        judged: list[int] = []
+        for path in paths:
+            stored = self._read(path, traced(self.origin))
+            judged += stored.order[: stored.done]
+        if len(set(judged)) < len(judged) or not {*judged} <= {*self.order}:
+            raise ModelError(
+                f"{paths[0].parent} holds shares of which some have the same clips: remove those of another run"
+            )
+        left = sorted({*self.order} - {*judged})
+        self.done, self.order = len(judged), judged + left
+
+    def has(self, path: Path) -> bool:
+        """Whether all that a share judged is here, too."""
+        header = read_header(path, kind=KIND)
+        return {*header["order"][: header["done"]]} <= {*self.order[: self.done]}
+
+    def in_order(self) -> None:
+        """Once all is judged, put what was found in the order of the clips."""
+        rows = torch.tensor(self.order).argsort()
+        for tally in self.tallies.values():
+            tally.figures = [{name: values[rows] for name, values in tally.whole().items()}]
+            tally.records = [tally.records[row] for row in rows.tolist()] if tally.records else []
+        self.clips, self.order = [torch.cat(self.clips)[rows]], sorted(self.order)
+
+    def _read(self, path: Path, also_same: Mapping[str, Any] | None = None) -> _Stored:
+        """Add what a file holds; it must be of the same evaluation, or a share of it, which has more that must be."""
+        tensors, header = load_tensors(path, kind=KIND)
+        stored = read_as(_Stored, header, path, DAMAGED)
+        for name, value in (dict(self.same) | dict(also_same or {})).items():
             if stored.run.get(name) != value:
                 differs = f"its {name} is {short(stored.run.get(name))}, expected {short(value)}"
-                text = f"cannot resume {self.path}: {differs}. Use the same settings, or remove it to begin anew"
+                text = f"cannot resume {path}: {differs}. Use the same settings, or remove it to begin anew"
                 raise ModelError(text)
         try:
             self._fill(tensors, stored)
         except (KeyError, IndexError, ValueError, RuntimeError) as error:
-            raise ModelError(f"cannot use {self.path}: {DAMAGED} ({error})") from error
+            raise ModelError(f"cannot use {path}: {DAMAGED} ({error})") from error
+        return stored
 
     def _fill(self, tensors: Mapping[str, torch.Tensor], stored: _Stored) -> None:
         parts: list[dict[str, torch.Tensor]] = [{} for _ in self.tallies]
@@ -136,15 +222,23 @@ class State:
             raise ValueError("not as many figures as clips")
         if len({frozenset(part) for part in parts}) != 1 or "answered" not in parts[0]:
             raise ValueError("figures are missing")
+        if stored.order and (len(stored.order) < done or len({*stored.order}) < len(stored.order)):
+            raise ValueError("not as many clips as said")
         for tally, part, kept in zip(self.tallies.values(), parts, stored.records, strict=True):
-            tally.figures, tally.records = [part], kept
-        self.clips, self.done = [clips], done
+            tally.figures.append(part)
+            tally.records += kept
+        self.clips.append(clips)
+
+
+def traced(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stands beside the numbers of all shares, so must be the same: commit and kind of device."""
+    return {"commit": origin["commit"], "device's name": origin["device"]}
 
 
 def state_path(out: str | os.PathLike[str]) -> Path:
     """Name the state of an evaluation after the file that its results go to."""
     target = Path(out)
-    return target.with_name(f"{target.name}.part.safetensors")
+    return target.with_name(f"{target.name}{STATE}")
 
 
 def method_fingerprint(method: object) -> str:

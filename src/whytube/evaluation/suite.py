@@ -11,6 +11,7 @@ import torch
 from whytube.checks import check_choice, check_finite, check_int, fail
 from whytube.classifiers.base import evaluating
 from whytube.data.source import ACTOR, boxes_of, clips_to_take, fingerprint
+from whytube.errors import ArgumentError
 from whytube.evaluation.compare import compare
 from whytube.evaluation.curves import curve_points
 from whytube.evaluation.judge import Truth, TruthMethod, judge, masked_log_probabilities, transferred, unseen
@@ -20,9 +21,9 @@ from whytube.evaluation.record import clip_records
 from whytube.evaluation.results import ClassifierResults, Results
 from whytube.evaluation.rules import checked_regions, limited
 from whytube.evaluation.runs import counted
-from whytube.evaluation.state import State, Tally, method_fingerprint
+from whytube.evaluation.state import Share, State, Tally, method_fingerprint, shares_of, traced
 from whytube.evaluation.summary import means_with_intervals, summarise
-from whytube.search.verify import SELECTING_FILLS, ask
+from whytube.search.verify import SEEN_FILLS, SELECTING_FILLS, ask
 from whytube.tubes import FILLS, PAPERS_FILL
 from whytube.versions import provenance, versions
 
@@ -57,13 +58,14 @@ def evaluate(
     clips: bool = False,
     state: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    share: Share | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Results:
     """Measure methods as in section 4 of the paper, on the first `count` clips of a split (or all).
 
     Each clip is asked about with the predicted class as the positive and the `negatives` most probable others; every
     method gives k regions, each is masked with every fill and the classifier run again. Numbers about masked clips are
-    means over the fills that no tube was chosen with (SELECTING_FILLS), and stand under `fills` for each alone, among
+    means over the fills that no method has seen (not in SEEN_FILLS), and stand under `fills` for each alone, among
     them the paper's, "zero". What a method's answers cost is counted: `masked_clips`, runs of the classifier per
     question; what judging them cost is `judging_clips` of the provenance, runs in all.
 
@@ -80,6 +82,9 @@ def evaluate(
     (.safetensors) that holds what was found so far; remove it once the results are saved. resume: go on from it, if it
     is there; the results are exactly those of an uninterrupted run. progress: called with the clips
     done and their number, after every batch.
+
+    share: judge some of the batches alone, and keep what is found in a file beside `state`. A call with resume and
+    without a share then puts all shares together, and judges what they left.
     """
     _check(methods, classifier, source, fills)
     negatives = check_negatives(negatives, len(classifier.classes))
@@ -88,22 +93,40 @@ def evaluate(
     _check_options(classifier, area, judge_with)
     total = clips_to_take(source, split, count)
     settings = {"data": _described(source), "split": split, "clips": total, "negatives": negatives, "k": k}
-    settings |= {"fills": list(fills), "seen_fills": [fill for fill in fills if fill in SELECTING_FILLS]}
+    settings |= {"fills": list(fills), "seen_fills": [fill for fill in fills if fill in SEEN_FILLS]}
     settings |= {} if area is None else {"area": area}
     settings |= {"curves": True} if curves else {}
     settings |= {} if judge_with is None else {"judge_with": judge_with.title}
     asked = _Protocol(methods, classifier.to(device), k, fills, area, curves, judge_with and judge_with.to(device))
+    origin = provenance(torch.device(device), seed=seed)
+    order: Sequence[int]
+    order, kept = range(total), None if state is None else Path(state)
+    if share is not None:
+        if kept is None:
+            raise fail("share", "a `state` to keep what was found in", "none")
+        order, kept = share.of_batches(total, batch_size), share.path(kept)
     found = State(
         {method.name: Tally() for method in methods},
-        settings | _identity(asked, source) | {"batch_size": batch_size, "clips kept": clips},
-        None if state is None else Path(state),
+        settings
+        | _identity(asked, source)
+        | {"batch_size": batch_size, "clips kept": clips}
+        | ({} if share is None else traced(origin)),
+        order,
+        kept,
+        origin,
     )
     if resume:
-        found.load()
+        shares = shares_of(kept) if share is None and kept is not None else []
+        if shares and kept is not None and not kept.exists():
+            found.adopt(shares)
+        else:
+            found.load()
+        if not all(found.has(path) for path in shares):
+            raise ArgumentError(f"{kept} and shares of another run lie side by side: remove the one or the others")
     try:
         with evaluating(classifier):
-            for start in range(found.done, total, batch_size):
-                indices = range(start, min(start + batch_size, total))
+            for start in range(found.done, len(found.order), batch_size):
+                indices = found.order[start : start + batch_size]
                 batch = source.batch(split, indices, device)
                 question, truth = ask(classifier, batch.clips, negatives=negatives), truth_of(source, batch)
                 judging, judged = _judged(asked, question, truth)
@@ -113,12 +136,16 @@ def evaluate(
                     found.tallies[method.name].add(figures, records)
                 found.add(question.positive == truth.labels, truth.known.any(1), judging)
                 if progress is not None:
-                    progress(found.done, total)
+                    progress(found.done, len(found.order))
     except BaseException:
         found.save(now=True)
         raise
+    if share is not None:
+        found.save(now=True)
+        settings |= {"share": str(share)}
+    found.in_order()
     notes = _notes(found, methods, source, fills)
-    origin = provenance(torch.device(device), seed=seed) | {"settings": settings} | ({"notes": notes} if notes else {})
+    origin |= {"settings": settings} | ({"notes": notes} if notes else {})
     reader = getattr(source, "reader", None)
     origin |= {} if reader is None else {"reader": reader}
     origin["judging_clips"] = found.judging_clips
@@ -168,11 +195,12 @@ def _figures(
         boxes = torch.cat([regions.boxes for regions, _ in answers], dim=2)
         there = torch.split(masked_log_probabilities(asked.other, again, boxes, fills=fills), asked.k, dim=3)
     new = [fills[place] for place in unseen(fills)]
+    seen = [fill for fill in fills if fill not in new]
     for place, method in enumerate(asked.methods):
         regions, beside = answers[place]
         figures = judge(regions, question, truth, after=masked[place], fills=fills) | beside
         if asked.curves:
-            figures |= curve_points(asked.classifier, question, regions.boxes, fills=new)
+            figures |= curve_points(asked.classifier, question, regions.boxes, fills=new, seen=seen)
         if again is not None:
             figures |= transferred(regions, question, masked[place], again, there[place], fills=fills)
         yield method, regions, masked[place], figures
@@ -212,6 +240,7 @@ def _identity(asked: _Protocol, source: Source) -> dict[str, Any]:
         "classifier": method_fingerprint(asked.classifier),
         "methods": {method.name: method_fingerprint(method) for method in asked.methods},
         "device": asked.classifier.device.type,
+        "selecting fills": list(SELECTING_FILLS),
         "versions": versions(),
         "other network": None if asked.other is None else method_fingerprint(asked.other),
     }
@@ -229,6 +258,8 @@ def _notes(found: State, methods: Sequence[Method | TruthMethod], source: Source
     )
     if all(fill in SELECTING_FILLS for fill in fills):
         notes.append("Tubes were judged by fills that tubes are chosen with: figures of verified ones are flattered.")
+    elif all(fill in SEEN_FILLS for fill in fills):
+        notes.append("Tubes were judged by fills that some methods have seen: figures of these are flattered.")
     return notes
 
 

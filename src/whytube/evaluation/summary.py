@@ -47,7 +47,7 @@ def summarise(
             for path, values in best.items()
             if "negative_class_accuracy." in path and not _headline(path).startswith("fills.")
         }
-        | {path.replace(".", ".curve."): _points(values, seed=seed) for path, values in along.items()},
+        | {".curve.".join(path.rsplit(".", 1)): _points(values, seed=seed) for path, values in along.items()},
         [
             means_with_intervals({path: values[:, :, rank] for path, values in headlines.items()}, seed=seed)
             for rank in range(figures["answered"].shape[2])

@@ -145,7 +145,8 @@ class RandomAttribute:
         suited = row if self.present else torch.ones_like(row)
         chances = clip_chances(question.clips, self.name, self.seed)
         ids = random_attributes(chances, suited[:, None].expand(*question.negative.shape, -1), k)
-        return Regions(regions.boxes, torch.where(regions.scores > -torch.inf, ids, -1), regions.scores)
+        ids = torch.where(regions.scores > -torch.inf, ids, -1)
+        return Regions(regions.boxes, ids, regions.scores, masked_clips=regions.masked_clips)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ class ShuffledAttributes:
         regions = self.like(question, k)
         other = self.exchange().to(regions.attribute_ids.device)
         ids = torch.where(regions.attribute_ids >= 0, other[regions.attribute_ids.clamp_min(0)], -1)
-        return Regions(regions.boxes, ids, regions.scores)
+        return Regions(regions.boxes, ids, regions.scores, masked_clips=regions.masked_clips)
 
     def exchange(self) -> torch.Tensor:
         """Word -> the word said in its place, (S,): one round trip through all words, so that none stays."""

@@ -1,6 +1,6 @@
 """Map makers that change the clip and look at what the classifier does: occlusion, RISE, extremal perturbations.
 
-They fill with what tubes are selected with, never with what answers are judged by.
+They fill with what tubes may be selected with, never with what answers are judged by.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from whytube.search.anytime import AREA
 from whytube.search.grad_cam import differentiating, margins
 from whytube.search.masked import masked_logits
 from whytube.search.score import log_odds
-from whytube.search.verify import SELECTING_FILLS
-from whytube.tubes import FILLS
+from whytube.tubes import FILLS, PAPERS_FILL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +34,8 @@ STEPS, FINE, RATE = 40, (8, 14, 14), 0.3
 """Steps of an extremal perturbation, cells of its mask, learning rate."""
 WEIGHTS = (1.0, 40.0)
 """Weight of an extremal mask's area, at the first and last step; the margin counts in units of what it was."""
+HIDING = (PAPERS_FILL, "noise")
+"""What extremal masks are filled with: what leaves nothing of what was there."""
 CHUNK = 16
 """Clips that are changed and classified at a time."""
 
@@ -50,7 +51,7 @@ def occlusion_maps(classifier: VideoClassifier, question: Question, _seed: int =
     boxes = torch.where(((step == 0) | (step == 1))[..., None], places[:, None], 0).to(question.clips)
     tried = torch.ones(len(question.clips), len(boxes), dtype=torch.bool, device=boxes.device)
     every = boxes.expand(len(tried), *boxes.shape)
-    logits = masked_logits(classifier, question, every, tried, fill=SELECTING_FILLS[0])  # (B, M, C)
+    logits = masked_logits(classifier, question, every, tried, fill=PAPERS_FILL)  # (B, M, C)
     before = log_odds(question.features.logits, question.negative)
     rise = (log_odds(logits, question.negative[:, None]) - before[:, None]).transpose(1, 2)  # (B, N, M)
     spread = rise.new_ones(1, 1, 2, 2, 2)
@@ -110,7 +111,7 @@ def _extremal(
     with differentiating(classifier):
         clips = question.clips[whose].detach().clone()
         unit = apart(question.features.logits[whose].clone()).abs().clamp_min(1)
-        fills = [FILLS[name](clips, clips[:, 0] > -1) for name in SELECTING_FILLS]
+        fills = [FILLS[name](clips, clips[:, 0] > -1) for name in HIDING]
         cells = [min(most, length) for most, length in zip(FINE, clips.shape[2:], strict=True)]
         raw = torch.full((len(clips), 1, *cells), AREA, device=clips.device).logit().requires_grad_()
         target = (torch.linspace(0, 1, raw[0].numel(), device=clips.device) > 1 - AREA).to(raw)
