@@ -17,7 +17,7 @@ def test_the_model_is_described_as_it_is(server):
     assert (found["name"], found["words"]) == ("demo", True)
     assert (found["frames"], found["size"]) == (model.classifier.frames, list(model.classifier.size))
     assert found["efforts"] == {"quick": 6, "normal": 16, "thorough": 192}
-    assert found["fills"] == ["mean", "blur", "freeze", "zero", "noise"]
+    assert found["fills"] == ["mean", "blur", "freeze", "zero", "still", "shift", "noise"]
     assert found["limits"]["queue"] == 100
 
 

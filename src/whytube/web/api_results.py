@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/api", tags=["results"])
 NO_RESULT = "there is no such result: its video may have been deleted"
-VIDEOS = re.compile(r"overlay\.mp4|heat\.mp4|masked-[0-4]-(mean|blur|freeze|zero|noise)\.mp4")
+VIDEOS = re.compile(r"overlay\.mp4|heat\.mp4|masked-[0-4]-(mean|blur|freeze|zero|still|shift|noise)\.mp4")
 
 
 def _file(media: str, *statuses: int) -> dict[str, Any]:

@@ -155,7 +155,7 @@ class MaskedJob(Message):
     kind: Literal["masked"]
     result: Id
     reason: Annotated[int, Field(ge=0, le=4)] = 0
-    fill: Literal["mean", "blur", "freeze", "zero", "noise"] = "mean"
+    fill: Literal["mean", "blur", "freeze", "zero", "still", "shift", "noise"] = "mean"
 
 
 class DraftJob(Message):

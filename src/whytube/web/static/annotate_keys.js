@@ -1,8 +1,8 @@
 // Keys of the annotating page, and the dialog that lists them.
 
 import { el, fill, find } from "./dom.js";
+import { keysHelp } from "./keys.js";
 
-const SETTING = "whytube.keys";
 const LISTED = [
   [["Space"], "play or pause"],
   [[",", "."], "one frame back or on; with Shift ten"],
@@ -33,13 +33,9 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 export class Keyboard {
   constructor(page) {
     this.page = page;
-    this.dialog = find("#help");
-    this.box = find("#use-keys");
-    this.box.checked = stored() !== "off";
-    this.box.addEventListener("change", () => store(this.box.checked ? "on" : "off"));
+    ({ dialog: this.dialog, box: this.box } = keysHelp());
     const rows = LISTED.map(([keys, text]) => el("div", {}, el("dt", {}, ...keys.flatMap((key) => [el("kbd", {}, key), " "])), el("dd", {}, text)));
     fill(find(".keys", this.dialog), ...rows);
-    find("[data-do=help]").addEventListener("click", () => this.dialog.showModal());
     document.addEventListener("keydown", (event) => this.#down(event));
     document.addEventListener("keyup", (event) => this.#up(event));
   }
@@ -101,21 +97,5 @@ export class Keyboard {
     if (dy !== 0 || event.altKey) return false;
     this.page.player.step(dx);
     return true;
-  }
-}
-
-function stored() {
-  try {
-    return window.localStorage.getItem(SETTING);
-  } catch {
-    return null; // storage may be forbidden
-  }
-}
-
-function store(value) {
-  try {
-    window.localStorage.setItem(SETTING, value);
-  } catch {
-    // then it holds until the page is left
   }
 }

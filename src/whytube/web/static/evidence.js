@@ -58,6 +58,8 @@ const FILLS = {
   blur: "blurred",
   freeze: "frozen",
   zero: "blackened",
+  still: "stilled",
+  shift: "replaced by what is beside it",
   noise: "turned to noise",
 };
 

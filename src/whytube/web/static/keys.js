@@ -1,18 +1,25 @@
 // Keys for people who do not want to reach for the mouse, and the dialog that lists them.
 
 import { find } from "./dom.js";
+import { remember, remembered } from "./storage.js";
 
 const SETTING = "whytube.keys";
+
+/** The help dialog, its button, and in it the box that switches keys on and off, which the browser remembers. */
+export function keysHelp() {
+  const dialog = find("#help");
+  const box = find("#use-keys");
+  box.checked = remembered(SETTING) !== "off";
+  box.addEventListener("change", () => remember(SETTING, box.checked ? "on" : "off"));
+  find("[data-do=help]").addEventListener("click", () => dialog.showModal());
+  return { dialog, box };
+}
 
 /** do: {toggle, step(n), first, last, select(rank), hide, ask}. Keys do nothing where a person types. */
 export class Keys {
   constructor(actions) {
     this.actions = actions;
-    this.dialog = find("#help");
-    this.box = find("#use-keys");
-    this.box.checked = stored() !== "off";
-    this.box.addEventListener("change", () => store(this.box.checked ? "on" : "off"));
-    find("[data-do=help]").addEventListener("click", () => this.dialog.showModal());
+    ({ dialog: this.dialog, box: this.box } = keysHelp());
     document.addEventListener("keydown", (event) => this.#pressed(event));
   }
 
@@ -40,21 +47,5 @@ export class Keys {
     if (key === "m") return actions.hide;
     if (key === "h") return actions.heat;
     return key === "/" ? actions.search : null;
-  }
-}
-
-function stored() {
-  try {
-    return window.localStorage.getItem(SETTING);
-  } catch {
-    return null; // storage may be forbidden
-  }
-}
-
-function store(value) {
-  try {
-    window.localStorage.setItem(SETTING, value);
-  } catch {
-    // then it holds until the page is left
   }
 }

@@ -16,14 +16,18 @@ export function paintBoxes(context, boxes, size) {
   const scale = [context.canvas.width / size.width, context.canvas.height / size.height];
   const line = LINE * density;
   const scaled = boxes.map((each) => ({ ...each, box: each.box.map((value, i) => value * scale[i % 2]) }));
-  for (const [i, each] of [...scaled.entries()].reverse()) {
-    const inner = scaled.slice(0, i).filter(({ box }) => box.every((v, j) => Math.abs(v - each.box[j]) < 2 * line));
-    const out = inner.length * (line + density);
-    const [x1, y1, x2, y2] = each.box;
-    paintOutline(context, [x1 - out, y1 - out, x2 + out, y2 + out], each, each.strong ? 1.5 * line : line);
+  const labels = [];
+  for (const each of scaled) labels.push(labelOf(context, each, density, labels));
+  for (const dim of [true, false]) { // what stands out lies over what does not
+    const painted = [...scaled.entries()].filter(([, each]) => Boolean(each.dim) === dim);
+    for (const [i, each] of [...painted].reverse()) {
+      const inner = scaled.slice(0, i).filter(({ box }) => box.every((v, j) => Math.abs(v - each.box[j]) < 2 * line));
+      const out = inner.length * (line + density);
+      const [x1, y1, x2, y2] = each.box;
+      paintOutline(context, [x1 - out, y1 - out, x2 + out, y2 + out], each, each.strong ? 1.5 * line : line);
+    }
+    for (const [i, each] of painted) paintLabel(context, each, labels[i], density);
   }
-  const taken = [];
-  for (const each of scaled) taken.push(paintLabel(context, each, density, taken));
 }
 
 function paintOutline(context, [x1, y1, x2, y2], { rank, dim, dashed }, line) {
@@ -43,29 +47,38 @@ function paintOutline(context, [x1, y1, x2, y2], { rank, dim, dashed }, line) {
   context.restore();
 }
 
-/** Write a label above its box, below it, or inside; return the place that it takes, [x1, y1, x2, y2]. */
-function paintLabel(context, { box, rank, label, dim }, density, taken) {
-  if (!label) return [0, 0, 0, 0];
+/** Where a label goes, above its box, below it, or inside: {text, place: [x1, y1, x2, y2]}, without text if there is none. */
+function labelOf(context, { box, label }, density, others) {
+  if (!label) return { text: "", place: [0, 0, 0, 0] };
+  context.font = labelFont(density);
+  const text = shortened(context, label, context.canvas.width - 16 * density);
+  const [width, height] = [context.measureText(text).width + 14 * density, 22 * density];
+  const taken = others.map(({ place }) => place);
+  const [x, y] = labelPlace(box, [width, height], context.canvas, taken, 3 * density);
+  return { text, place: [x, y, x + width, y + height] };
+}
+
+function labelFont(density) {
+  return `600 ${13 * density}px system-ui, sans-serif`;
+}
+
+function paintLabel(context, { rank, dim }, { text, place: [x, y, x2, y2] }, density) {
+  if (!text) return;
   context.save();
   context.globalAlpha = dim ? DIM : 1;
-  context.font = `600 ${13 * density}px system-ui, sans-serif`;
-  const room = context.canvas.width - 16 * density;
-  const text = shortened(context, label, room);
-  const [width, height] = [context.measureText(text).width + 14 * density, 22 * density];
-  const [x, y] = labelPlace(box, [width, height], context.canvas, taken, 3 * density);
+  context.font = labelFont(density);
   context.fillStyle = "rgb(0 0 0 / .45)";
   context.beginPath();
-  context.roundRect(x - density, y - density, width + 2 * density, height + 2 * density, 6 * density);
+  context.roundRect(x - density, y - density, x2 - x + 2 * density, y2 - y + 2 * density, 6 * density);
   context.fill();
   context.fillStyle = reasonColour(rank);
   context.beginPath();
-  context.roundRect(x, y, width, height, 5 * density);
+  context.roundRect(x, y, x2 - x, y2 - y, 5 * density);
   context.fill();
   context.fillStyle = reasonInk(rank);
   context.textBaseline = "middle";
-  context.fillText(text, x + 7 * density, y + height / 2 + 0.5 * density);
+  context.fillText(text, x + 7 * density, (y + y2) / 2 + 0.5 * density);
   context.restore();
-  return [x, y, x + width, y + height];
 }
 
 function shortened(context, text, room) {
