@@ -195,6 +195,25 @@ def test_everything_can_be_done_with_keys(opened):
     assert page.page.locator("#chosen-name").inner_text() != "with moon"
 
 
+def test_keys_are_meant_for_the_frame_that_is_on_its_way(opened):
+    page = opened()
+    page.page.uncheck("#show-drafts")
+    page.word("with moon")
+    page.press("n")
+    assert list(page.track("with moon")) == [0]
+    at_once = "(...names) => { for (const name of names) annotate.do(name); return annotate.player.video.seeking; }"
+    assert page.page.evaluate(f"() => ({at_once})('next', 'next', 'next', 'key')"), "the frame was there already"
+    assert list(page.track("with moon")) == [0, 3]
+    page.until("annotate.frame === 3")
+    page.page.evaluate(f"() => ({at_once})('far-next', 'key-back', 'key-back', 'delete-key')")
+    assert list(page.track("with moon")) == [3]
+    page.until("annotate.frame === 0")
+    box = page.track("with moon")[3][0]
+    page.page.evaluate("() => { annotate.player.step(3); annotate.nudge(1, 0); annotate.nudge(1, 2); }")
+    page.until("annotate.frame === 3 && annotate.nudging === null")
+    assert page.track("with moon") == {3: ([box[0] + 2, box[1] + 2, box[2] + 2, box[3] + 2], False)}
+
+
 def test_the_draft_is_taken_or_dragged_where_it_belongs(opened):
     page = opened()
     page.word("with moon")

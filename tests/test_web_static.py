@@ -144,6 +144,7 @@ def test_a_pointer_grabs_a_corner_the_box_or_nothing(page):
 def test_of_two_players_the_one_that_a_person_moved_leads(page):
     body = """m => {
         const player = () => ({frame: 5, wanted: null, following: false, playing: false,
+            get goal() { return this.wanted ?? this.frame; },
             seek(frame, {following = false} = {}) { Object.assign(this, {wanted: frame, following}); },
             arrive() { Object.assign(this, {frame: this.wanted, wanted: null}); }});
         const [first, second, both] = [player(), player(), new m.Together()];

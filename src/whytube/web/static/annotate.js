@@ -14,6 +14,7 @@ import { announce, complain, el, fill, find, icon } from "./dom.js";
 import { seconds } from "./evidence.js";
 import { isStop, runJob } from "./jobs.js";
 import { Player } from "./player.js";
+import { remember, remembered } from "./storage.js";
 import { beginSession } from "./token.js";
 
 const NAME = "whytube.annotator";
@@ -31,7 +32,7 @@ class Annotate {
     this.colours = new Map();
     this.word = null;
     this.track = 1;
-    this.moving = null; // the chosen box while it is moved
+    this.moving = null; // the chosen box while it is moved, {box, frame}
     this.annotator = this.#name();
     this.board = find("#board");
     this.player = new Player(find("video", this.board), find("canvas", this.board), {
@@ -68,13 +69,7 @@ class Annotate {
   }
 
   #name() {
-    let name = "";
-    try {
-      name = window.localStorage.getItem(NAME) ?? "";
-    } catch {
-      name = ""; // storage may be forbidden
-    }
-    return name.trim() || "me";
+    return remembered(NAME)?.trim() || "me";
   }
 
   #controls() {
@@ -104,11 +99,7 @@ class Annotate {
       return;
     }
     this.annotator = name;
-    try {
-      window.localStorage.setItem(NAME, name);
-    } catch {
-      // then it holds until the page is left
-    }
+    remember(NAME, name);
     if (this.video) this.open(this.video.id, this.word, { write: false });
   }
 
@@ -301,7 +292,7 @@ class Annotate {
 
   /** The chosen box at a frame, as it is drawn, proposed, or being moved: {box, kind}, or null. */
   chosenBox(frame = this.frame) {
-    if (this.moving && frame === this.frame) return { box: this.moving, kind: "key" };
+    if (frame === this.moving?.frame) return { box: this.moving.box, kind: "key" };
     const track = this.chosenTrack;
     if (track) return boxAt(track, frame);
     const draft = this.chosenDraft;
@@ -347,24 +338,24 @@ class Annotate {
       this.#hint("Choose a word first, then draw where it is.");
       return;
     }
-    this.#set(box);
+    this.#set(box, this.frame);
   }
 
-  #set(box, flags = {}) {
-    this.act({ type: "set_key", ...this.place, frame: this.frame, box, ...flags });
+  #set(box, frame, flags = {}) {
+    this.act({ type: "set_key", ...this.place, frame, box, ...flags });
     const [x1, y1, x2, y2] = box.map(Math.round);
-    announce(`${this.word}: box at frame ${this.frame + 1}, ${x1}, ${y1} to ${x2}, ${y2}`);
+    announce(`${this.word}: box at frame ${frame + 1}, ${x1}, ${y1} to ${x2}, ${y2}`);
   }
 
   /** The chosen box is being moved; final: true when it stays, null when it goes back. */
   #changed(box, final) {
-    this.moving = final === null ? null : box;
-    if (final) this.#keep(box);
+    this.moving = final === null ? null : { box, frame: this.frame };
+    if (final) this.#keep(this.moving);
     this.show();
   }
 
   /** Save a moved box; a draft that was moved is taken first, and both are one action. */
-  #keep(box, frame = this.frame) {
+  #keep({ box, frame }) {
     const draft = this.chosenDraft;
     const occluded = keyAt(this.chosenTrack ?? { keys: [] }, frame)?.occluded ?? false;
     const key = { type: "set_key", ...this.place, frame, box, occluded };
@@ -390,11 +381,11 @@ class Annotate {
 
   /** Move or resize the chosen box with the keyboard; it is saved shortly after the last press. */
   nudge(dx, dy, { resize = false } = {}) {
-    const found = this.chosenBox();
+    const frame = this.player.goal;
+    const found = this.chosenBox(frame);
     if (!found || !this.video) return false;
     this.player.pause();
-    this.moving = resize ? resized(found.box, "se", dx, dy, this.video) : moved(found.box, dx, dy, this.video);
-    this.nudgedFrame = this.frame;
+    this.moving = { box: resize ? resized(found.box, "se", dx, dy, this.video) : moved(found.box, dx, dy, this.video), frame };
     clearTimeout(this.nudging);
     this.nudging = setTimeout(() => this.#commit(), NUDGE);
     this.show();
@@ -406,7 +397,7 @@ class Annotate {
     if (!this.nudging) return;
     clearTimeout(this.nudging);
     this.nudging = null;
-    if (this.moving && !this.stage.gesture) this.#keep(this.moving, this.nudgedFrame);
+    if (this.moving && !this.stage.gesture) this.#keep(this.moving);
   }
 
   escape() {
@@ -420,44 +411,46 @@ class Annotate {
     const track = this.chosenTrack;
     if (this.chosenDraft) return this.accept();
     if (!track) return this.#newBox();
-    if (keyAt(track, this.frame)) return this.#deleteKey();
-    return this.#set(nearestBox(track, this.frame));
+    const frame = this.player.goal;
+    return keyAt(track, frame) ? this.#deleteKey() : this.#set(nearestBox(track, frame), frame);
   }
 
   #newBox() {
     if (!this.word) return this.#hint("Choose a word first.");
     const { width, height } = this.video;
     const track = this.chosenTrack;
-    if (track && !boxAt(track, this.frame)) return this.#set(nearestBox(track, this.frame));
+    const frame = this.player.goal;
+    if (track && !boxAt(track, frame)) return this.#set(nearestBox(track, frame), frame);
     if (track) this.track = Math.max(...this.#numbers()) + 1; // another one of the same word
-    return this.#set([0.35 * width, 0.35 * height, 0.65 * width, 0.65 * height].map(Math.round));
+    return this.#set([0.35 * width, 0.35 * height, 0.65 * width, 0.65 * height].map(Math.round), frame);
   }
 
   /** Gone, or partly hidden, from this frame on; again takes it back. */
   #flag(name) {
     const track = this.chosenTrack;
     if (!track) return this.#hint("Draw a box first.");
-    const key = keyAt(track, this.frame);
-    const box = key?.box ?? nearestBox(track, this.frame);
-    return this.#set(box, { outside: false, occluded: false, [name]: !key?.[name] });
+    const frame = this.player.goal;
+    const key = keyAt(track, frame);
+    return this.#set(key?.box ?? nearestBox(track, frame), frame, { outside: false, occluded: false, [name]: !key?.[name] });
   }
 
   #deleteKey() {
     const track = this.chosenTrack;
-    if (track && keyAt(track, this.frame)) this.act({ type: "delete_key", ...this.place, frame: this.frame });
+    const frame = this.player.goal;
+    if (track && keyAt(track, frame)) this.act({ type: "delete_key", ...this.place, frame });
     else this.#hint("There is no key frame of this word here.");
   }
 
   #toKey(way) {
     const frames = (this.chosenTrack ? [this.chosenTrack] : (this.state?.tracks ?? [])).flatMap(({ keys }) => keys.map(({ frame }) => frame));
-    const next = frames.filter((frame) => (frame - this.frame) * way > 0).sort((a, b) => (a - b) * way)[0];
+    const next = frames.filter((frame) => (frame - this.player.goal) * way > 0).sort((a, b) => (a - b) * way)[0];
     this.seek(next ?? (way > 0 ? this.video.frames - 1 : 0));
   }
 
   #typed() {
     const field = (name) => Number(find(`.numbers [name=${name}]`).value);
     const [x, y, width, height] = ["x", "y", "width", "height"].map(field);
-    if ([x, y, width, height].every(Number.isFinite) && width > 0 && height > 0 && this.word) this.#keep([x, y, x + width, y + height]);
+    if ([x, y, width, height].every(Number.isFinite) && width > 0 && height > 0 && this.word) this.#keep({ box: [x, y, x + width, y + height], frame: this.player.goal });
   }
 
   #hint(text) {
@@ -483,9 +476,10 @@ class Annotate {
   }
 
   #framed(frame) {
-    if (this.nudging && frame !== this.shownFrame) this.#commit();
-    if (frame !== this.shownFrame) this.moving = null;
-    this.shownFrame = frame;
+    if (this.moving && frame !== this.moving.frame) {
+      this.#commit();
+      this.moving = null;
+    }
     this.times.setFrame(frame);
     const { frames, fps } = this.video ?? { frames: 1, fps: 1 };
     find(".readout").textContent = `frame ${frame + 1} of ${frames} · ${seconds(frame / fps)}`;

@@ -8,7 +8,7 @@ export class Together {
 
   join(first, second) {
     this.pair = [first, second];
-    second.seek(first.wanted ?? first.frame, { following: true });
+    second.seek(first.goal, { following: true });
   }
 
   part() {
@@ -24,7 +24,7 @@ export class Together {
     const other = this.#other(player);
     if (!other || player.following) return;
     if (other.wanted !== null && !other.following) return; // a person has just moved the other one
-    const apart = Math.abs((other.wanted ?? other.frame) - frame);
+    const apart = Math.abs(other.goal - frame);
     if (apart > (player.playing ? 1 : 0)) other.seek(frame, { following: true }); // while both play they may differ by one
   }
 

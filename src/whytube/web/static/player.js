@@ -33,8 +33,13 @@ export class Player {
   swap(url) {
     if (url === this.url) return;
     const playing = !this.video.paused;
-    this.load(url, { frames: this.frames, fps: this.fps, frame: this.wanted ?? this.frame });
+    this.load(url, { frames: this.frames, fps: this.fps, frame: this.goal });
     if (playing) this.play();
+  }
+
+  /** The frame that is shown, or where a seek is on its way to: what a key that is pressed now is meant for. */
+  get goal() {
+    return this.wanted ?? this.frame;
   }
 
   get playing() {
@@ -67,7 +72,7 @@ export class Player {
   /** Stop, and go some frames on or back. */
   step(count) {
     this.pause();
-    this.seek((this.wanted ?? this.frame) + count);
+    this.seek(this.goal + count);
   }
 
   redraw() {
