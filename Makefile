@@ -55,13 +55,13 @@ bench: $(READY) ## Measure the layer, the explainer's training step, reading for
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/masked.py
+	$(BIN)/python benchmarks/answer.py
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/bulk.py
 	$(BIN)/python benchmarks/bulk_profile.py
 
-results: $(READY) ## Write docs/results.md and the tables of docs/benchmark.md from the files under results/
-	$(BIN)/python studies/results.py page results --out docs/results.md
-	$(BIN)/python studies/results.py benchmark results --out docs/benchmark.md
+results: $(READY) ## Write the tables of README and docs from the files under results/
+	$(BIN)/python studies/results.py pages results README.md docs/*.md docs/results/*.md --images docs/images
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from whytube.tubes import PAPERS_FILL
@@ -9,7 +10,7 @@ from whytube.tubes import PAPERS_FILL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from whytube.evaluation.results import Comparison, Figure, MethodResults, Results
+    from whytube.evaluation.results import Comparison, Figure, MethodResults
 
 TOP1, TOP3 = "negative_class_accuracy.top1", "negative_class_accuracy.top3"
 LOG3 = "log_probability.negative_class_accuracy.top3"
@@ -17,6 +18,8 @@ CONCEPT, TIED = "concept_accuracy", "concept_accuracy.tied"
 PRINTED = "concept_accuracy.printed"
 ZERO = f"fills.{PAPERS_FILL}"
 COST = "masked_clips"
+SHRUNK = re.compile(r"`(?P<method>[^`]+)`: (?P<some>\d+) of (?P<all>\d+) tubes were above the area")
+"""The note of a run that counts the tubes that were shrunk."""
 _WITH_INTERVAL = (TOP1, TOP3, "positive_drop", LOG3, "right_box")
 _TOPS = {CONCEPT: (1, 3, 5), TIED: (1, 3), PRINTED: (1, 3, 5)}
 """Figures that stand together in one cell."""
@@ -55,11 +58,22 @@ COMPARED = {
     "concept_accuracy.top3": "top-3",
 }
 """Figures whose differences the page shows, and their heads."""
-
-
-def before_the_search(run: Results) -> bool:
-    """Whether results are of the first release, which did not count masked clips."""
-    return all(found.figure(COST).mean is None for found in run.methods.values())
+TITLES = {
+    "ours": "words and tubes",
+    "ours-regions": "the same search without words",
+    "ours-unverified": "our words' best tubes, none tried",
+    "predicted": "the tube predicted to be best, none tried",
+    "random-verified": "the best of random tubes; a word by lot",
+    "grad-cam-verified": "the best of contrastive Grad-CAM's tubes",
+    "paper": "the paper's objective",
+    "paper+verified": "the paper's tubes with our search",
+    "paper-sgd": "the paper's objective, to the letter",
+    "grad-cam": "contrastive, one tube",
+    "random-tube": "one, of the areas of `ours`",
+    "centre": "the paper's baseline",
+    "detector-box": "the actor's box, the paper's baseline",
+}
+"""What methods are, in short tables."""
 
 
 def has(found: MethodResults, path: str) -> bool:
@@ -102,10 +116,10 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def with_interval(figure: Figure) -> str:
+def with_interval(figure: Figure, digits: int = 2) -> str:
     """Write a figure with its interval."""
-    span = "" if figure.low is None else f" [{number(figure.low)}, {number(figure.high)}]"
-    return number(figure.mean) + span
+    span = "" if figure.low is None else f" [{number(figure.low, digits)}, {number(figure.high, digits)}]"
+    return number(figure.mean, digits) + span
 
 
 def tops(found: MethodResults, path: str) -> str:

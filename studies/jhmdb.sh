@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The study of J-HMDB: I3D on splits 1 to 3 (the shipped network on split 1; the others are fine-tuned here), their
+# The study of J-HMDB: I3D on splits 1 to 3 (the shipped model on split 1; the others are fine-tuned here), their
 # explainers, and all figures behind results/jhmdb*.json. Runs share the GPU. Usage: studies/jhmdb.sh JHMDB OUT
 #
 # STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
@@ -7,10 +7,12 @@
 # jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
 # shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU, as are the next ones, on
-# one test clip of every class), boxed-peers (peers at equal cost, jhmdb-boxed-peers.json), boxed-paper (the paper's
+# one test clip of every class), boxed-peers (some peers at equal cost, jhmdb-boxed-peers.json), boxed-all-peers (every peer,
+# one shot and verified, about the runner-up alone, jhmdb-boxed-all-peers.json), boxed-curves (insertion and deletion on these
+# clips, jhmdb-curves.json), boxed-paper (the paper's
 # objective for the shipped classifier, with and without our search, jhmdb-boxed-paper.json), boxed-unerased (the same for a
 # network that was trained without erased tubes, jhmdb-boxed-unerased.json), splits (SPLITS: the shipped classifier on
-# split 1, I3D with a new head on the others, with all of these methods: jhmdb-each-1.json and so on, pooled in jhmdb.json).
+# split 1, I3D with a new head on the others, with all of these methods: jhmdb-each-1.json and so on, pooled in jhmdb-each.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -18,14 +20,17 @@ read -ra whytube <<<"${WHYTUBE:-whytube}"
 results=("${PYTHON:-python}" "$(dirname "$0")/results.py") # PYTHON: one that has whytube
 read -ra stages <<<"${STAGES:-networks peers unerased effort front}"
 read -ra quick <<<"${QUICK:-}" # options of trainings, e.g. --clips 64, to try the script
+read -ra best <<<"${PAPER_BEST:-}" # of the paper's objective at its best, e.g. "--lr 3e-4", see studies/opponent.sh
 effort=${EFFORT:-96}           # tubes tried where answers are judged
-others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all
+others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all; FIRST are those of split 1
 few=${FEW:-48}                 # clips judged by peers, effort and front
 fills=mean,blur,freeze,zero    # zero is the paper's
-due=ours-unverified,paper+verified,paper-sgd+verified
+due=ours-unverified,paper+verified
+shares=${SHARES:-1}            # processes that judge one network at once
 alone=ours-unverified,paper+verified,centre,detector-box,random-tube # where a CPU judges the paper's objective
-main=$due,ours-regions,predicted,random-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
+main=$due,ours-regions,predicted,random-verified,grad-cam-verified,grad-cam,centre,detector-box,random-tube,random-attribute,shuffled-attributes
 mkdir -p "$out"
+source "$(dirname "$0")/letter.bash"
 
 explainer() { # SPLIT CLASSIFIER
     "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2" --out "$out/i3d-$1" \
@@ -34,26 +39,39 @@ explainer() { # SPLIT CLASSIFIER
 
 papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder, at its best and to the letter
     "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
-        --objective paper --recipe paper-tuned --clips "${PAPER_CLIPS:-30000}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
-    "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
-        --objective paper-sgd --recipe paper --clips 1500 --out "$2/paper-sgd" --save "$2/paper-sgd.json" "${quick[@]}"
+        --objective paper --recipe paper-tuned --clips "${PAPER_CLIPS:-30000}" "${best[@]}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
+    letter --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" --out "$2/paper-sgd" \
+        --save "$2/paper-sgd.json" "${quick[@]}"
 }
 
 judge() { # SPLIT COUNT
     local dir=$out/i3d-$1
     papers "$1" "$dir"
-    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-$1" --model "$dir" --count "$2" --effort "$effort" \
+    judged "$out/jhmdb-$1.json" --config "$config" --data "$out/jhmdb-$1" --model "$dir" --count "$2" --effort "$effort" \
         --with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors" --fills "$fills" \
-        --peers "$main" --out "$out/jhmdb-$1.json" --overwrite
+        --peers "$main"
+}
+
+judged() { # FILE.json OPTION ...: evaluate, the clips shared among processes; goes on where it was stopped
+    local running=() process i failed=0
+    if [ -f "$1" ]; then return; fi
+    if ((shares > 1)) && [ ! -f "$1.part.safetensors" ]; then
+        for ((i = 1; i <= shares; i++)); do
+            "${whytube[@]}" evaluate "${@:2}" --out "$1" --share "$i/$shares" --resume &
+            running+=($!)
+        done
+        for process in "${running[@]}"; do wait "$process" || failed=$?; done
+        if ((failed)); then return "$failed"; fi
+    fi
+    "${whytube[@]}" evaluate "${@:2}" --out "$1" --resume
 }
 
 network() { # SPLIT
     local dir=$out/i3d-$1
     mkdir -p "$dir"
     if [ "$1" = 1 ]; then
-        cp "$(dirname "$0")/../src/whytube/models/jhmdb-i3d/classifier.safetensors" "$dir/"
-        explainer 1 "$dir/classifier.safetensors"
-        judge 1 0
+        cp "$(dirname "$0")"/../src/whytube/models/jhmdb-i3d/{classifier,explainer}.safetensors "$dir/"
+        judge 1 "${FIRST:-0}"
     else
         "${whytube[@]}" train classifier --config "$config" --data "$out/jhmdb-$1" --out "$dir" \
             --save "$dir/classifier.json" "${quick[@]}"
@@ -63,7 +81,7 @@ network() { # SPLIT
 }
 
 few_of() { # NAME OPTION ...: figures of a few clips of split 1
-    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-1" --model "$out/i3d-1" --count "$few" \
+    "${whytube[@]}" evaluate --config "$config" --data "$out/jhmdb-1" --model jhmdb-i3d --count "$few" --negatives "${NEGATIVES:-3}" \
         --out "$out/jhmdb-$1.json" --overwrite "${@:2}"
 }
 
@@ -108,7 +126,7 @@ each() { # SPLIT MODEL FOLDER NAME PEERS: the paper's objective for a network, a
     local classifier=$2
     [ ! -d "$2" ] || classifier=$2/classifier.safetensors
     "${whytube[@]}" train explainer --data "$out/jhmdb-$1" --classifier "$classifier" --objective paper --recipe paper-tuned \
-        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 --out "$3/paper" --resume "${quick[@]}"
+        --clips "${PAPER_CLIPS:-9600}" --set batch_size=8 --distinct 660 "${best[@]}" --out "$3/paper" --resume "${quick[@]}"
     "${whytube[@]}" train explainer --data "$out/jhmdb-$1" --classifier "$classifier" --objective paper-sgd --recipe paper \
         --clips "${LETTER_CLIPS:-1500}" --distinct 660 --out "$3/paper-sgd" --resume "${quick[@]}"
     "${whytube[@]}" evaluate --model "$2" --with "$3/paper/explainer.safetensors" --with "$3/paper-sgd/explainer.safetensors" \
@@ -128,7 +146,7 @@ for stage in "${stages[@]}"; do
         for process in "${running[@]}"; do wait "$process"; done
         "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
         ;;
-    peers)
+    peers) # after networks, which trains the paper's explainers
         few_of peers --effort normal --with "$out/i3d-1/paper/explainer.safetensors" --fills "$fills" \
             --with "$out/i3d-1/paper-sgd/explainer.safetensors" \
             --peers "all-peers,$due,ours-regions,predicted,random-verified,random-tube,centre,detector-box"
@@ -144,11 +162,13 @@ for stage in "${stages[@]}"; do
             --peers "$due,ours-regions,random-verified,grad-cam,centre,random-tube" --out "$out/jhmdb-unerased.json" --overwrite
         ;;
     effort)
-        for tubes in ${TUBES:-4 8 16 32 64 128}; do
-            few_of "effort-$tubes" --regions --effort "$tubes" --peers random-verified --tubes "$tubes"
+        index 1
+        for tubes in ${TUBES:-4 8 16 32 64 128 192}; do # random-verified tries as many as cost the same
+            few_of "effort-$tubes" --regions --effort "$tubes" --peers random-verified
         done
         ;;
     front)
+        index 1
         for weight in ${WEIGHTS:-0 0.3 1 3}; do
             few_of "front-$weight" --effort normal --fit-weight "$weight" --peers "" --count "${FRONT:-0}"
         done
@@ -158,7 +178,7 @@ for stage in "${stages[@]}"; do
         boxed_only "$out/jhmdb-1" "$out/jhmdb-1-boxed"
         for weight in ${WEIGHTS:-1 3}; do
             "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
-                --fit-weight "$weight" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
+                --fit-weight "$weight" --fills "$fills" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
         done
         ;;
     boxed-peers)
@@ -166,6 +186,18 @@ for stage in "${stages[@]}"; do
         "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-each" --count 0 --negatives "${NEGATIVES:-3}" \
             --peers "${BESIDE:-ours-regions,predicted,random-verified,grad-cam-verified,gradient-input-verified,random-tube}" \
             --out "$out/jhmdb-boxed-peers.json" --resume
+        ;;
+    boxed-all-peers)
+        one_of_each_class 1
+        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-each" --count 0 --negatives "${NEGATIVES:-1}" --fills "$fills" \
+            --peers "${BESIDE:-all-peers,ours-regions,predicted,random-verified,random-tube,centre}" \
+            --out "$out/jhmdb-boxed-all-peers.json" --resume
+        ;;
+    boxed-curves)
+        one_of_each_class 1
+        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-each" --count 0 --negatives "${NEGATIVES:-1}" --fills "$fills" \
+            --peers "${BESIDE:-ours-regions,grad-cam,grad-cam-verified,random-verified,random-tube}" --curves -k 3 \
+            --out "$out/jhmdb-curves.json" --resume
         ;;
     boxed-paper)
         one_of_each_class 1
@@ -184,7 +216,7 @@ for stage in "${stages[@]}"; do
             each "$split" "$model" "$dir" "each-$split" "$alone,ours-regions,predicted,random-verified,grad-cam,grad-cam-verified,random-attribute,shuffled-attributes"
         done
         judged=("$out"/jhmdb-each-[123].json)
-        if [ ${#judged[@]} = 3 ]; then "${results[@]}" pool "${judged[@]}" --out "$out/jhmdb.json"; fi
+        if [ ${#judged[@]} = 3 ]; then "${results[@]}" pool "${judged[@]}" --out "$out/jhmdb-each.json"; fi
         ;;
     *)
         echo "unknown stage $stage" >&2

@@ -29,12 +29,12 @@ def asks_all(run: Results) -> bool:
 
 
 def picture_name(name: str) -> str:
-    """Say where the page looks for the picture of a run, beside itself."""
-    return f"images/negatives-{name}.svg"
+    """Name the picture of a run."""
+    return f"negatives-{name}.svg"
 
 
 def pictures(runs: Mapping[str, Results]) -> dict[str, str]:
-    """Draw every run that asks about all negatives: where the picture belongs -> SVG."""
+    """Draw every run that asks about all negatives: name of the picture -> SVG."""
     return {picture_name(name): picture(run) for name, run in runs.items() if asks_all(run) and run.methods}
 
 
@@ -54,11 +54,20 @@ def picture(run: Results) -> str:
         marks.append(f'<path class="line line-{rank % LINES}{dashed}" d="M{x} {y}h26"/>')
         marks.append(f'<text x="{x + 34}" y="{y + 4}">{escape(name)}</text>')
     height = top + -(-len(run.methods) // 4) * _ROW
-    return _SVG.format(width=2 * _WIDTH, height=height, inside="\n".join(marks))
+    title = "Negative class accuracy averaged over the most probable negatives"
+    return frame("\n".join(marks), width=2 * _WIDTH, height=height, title=title)
 
 
-def negatives_section(name: str, run: Results) -> str:
-    """Write some points of the curves as a table, and the picture; empty where not all negatives were asked about."""
+def frame(inside: str, *, width: int, height: int, title: str) -> str:
+    """Put marks into an SVG that has the colours of the lines, for light and dark pages."""
+    return _SVG.format(width=width, height=height, inside=inside, title=escape(title))
+
+
+def negatives_section(name: str, run: Results, images: str) -> str:
+    """Write some points of the curves as a table, and the picture; empty where not all negatives were asked about.
+
+    images: where pictures lie, seen from the page.
+    """
     if not asks_all(run):
         return ""
     last = run.classifier.classes - 1
@@ -74,12 +83,12 @@ def negatives_section(name: str, run: Results) -> str:
     return (
         "Top-3 averaged over the n most probable negatives, as in the paper's Fig. 5:\n\n"
         + table(head, rows)
-        + f"\n![Negative class accuracy of every method over the number of negatives]({picture_name(name)})\n"
+        + f"\n![Negative class accuracy of every method over the number of negatives]({images}/{picture_name(name)})\n"
     )
 
 
 _SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">
-<title>Negative class accuracy averaged over the most probable negatives</title>
+<title>{title}</title>
 <style>
 .back {{ fill: #ffffff }} text {{ font: 12px sans-serif; fill: #57606a }}
 .title {{ font: bold 14px sans-serif; fill: #24292f }}

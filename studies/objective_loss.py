@@ -10,6 +10,7 @@ the clips show (docs/method.md): for a classifier that is certain, and for this 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 from pathlib import Path
@@ -21,11 +22,11 @@ from whytube.cli.options import open_source
 from whytube.errors import WhytubeError
 from whytube.explainer.objective import class_term
 from whytube.files import write_whole
-from whytube.models import load_explainer, load_model
+from whytube.models import find_device, load_explainer, load_model
 from whytube.versions import provenance
 
 if TYPE_CHECKING:
-    from whytube.data.source import Source
+    from whytube.data.source import ClipBatch, Source
     from whytube.explainer.explainer import Explainer
 
 BATCH = 4
@@ -35,10 +36,11 @@ def main() -> None:
     """Measure, print a table, write the JSON."""
     options = _options()
     try:
-        classifier = load_model(options.model).classifier
-        source = open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0)
+        device = find_device(options.device)
+        classifier = load_model(options.model, device=device).classifier
+        source = _Read(open_source(options.data, size=classifier.size, frames=classifier.frames, seed=0), device)
         pairs = [text.rpartition("=") for text in options.explainers]
-        explainers = {name or path: load_explainer(path, classifier) for name, _, path in pairs}
+        explainers = {name or path: load_explainer(path, classifier).to(device) for name, _, path in pairs}
         how = {"split": options.split, "count": options.count}
         losses = {name: loss_of(one, source, **how) for name, one in explainers.items()}
         predicted = {name: loss_of(one, source, **how, drawn=False) for name, one in explainers.items()}
@@ -53,26 +55,37 @@ def main() -> None:
         print(f"{value:8.2f}  {name}; of the predicted class {predicted[name]:.2f}")
     about = {"split": options.split, "clips": options.count, "model": Path(options.model).name}
     document = about | {"levels": levels, "losses": losses, "losses of the predicted class": predicted}
-    document["provenance"] = provenance(torch.device("cpu"), seed=0)
+    document["provenance"] = provenance(device, seed=0)
     write_whole(options.out, json.dumps(document, indent=1) + "\n")
 
 
+class _Read:
+    """A source whose batches are read once, onto a device: every explainer sees the same ones."""
+
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self.classes, self.table = source.classes, source.table
+        self._read = functools.cache(lambda split, indices: source.batch(split, indices, device))
+
+    def batch(self, split: str, indices: range) -> ClipBatch:
+        return self._read(split, indices)
+
+
 @torch.no_grad()
-def loss_of(explainer: Explainer, source: Source, *, split: str, count: int, drawn: bool = True) -> float:
+def loss_of(explainer: Explainer, source: Source | _Read, *, split: str, count: int, drawn: bool = True) -> float:
     """Eq. (8) on the first `count` clips of a split; drawn: c_pos from p(c|x), else the predicted class."""
     total, generator = 0.0, torch.Generator().manual_seed(0)
     for start in range(0, count, BATCH):
         batch = source.batch(split, range(start, min(start + BATCH, count)))
         logits, maps = explainer.classifier.features(batch.clips)
-        lot = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
-        positive = lot if drawn else logits.argmax(1)
+        lot = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)[:, 0]
+        positive = lot.to(logits.device) if drawn else logits.argmax(1)
         term = class_term(explainer.scores, explainer.scores.normalise(maps), positive, batch.attributes)
         total += float(term) * len(batch.clips)
     return total / count
 
 
 @torch.no_grad()
-def certainty(explainer: Explainer, source: Source, *, split: str, count: int) -> float:
+def certainty(explainer: Explainer, source: Source | _Read, *, split: str, count: int) -> float:
     """Return the mean probability that the classifier gives to its own answer."""
     batches = [source.batch(split, range(at, min(at + BATCH, count))) for at in range(0, count, BATCH)]
     return float(torch.cat([explainer.classifier(batch.clips).softmax(1).amax(1) for batch in batches]).mean())
@@ -106,6 +119,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", default="world")
     parser.add_argument("--split", default="val")
     parser.add_argument("--count", type=int, default=48)
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--out", required=True, type=Path)
     return parser.parse_args()
 

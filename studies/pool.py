@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from studies.cells import SHRUNK
 from whytube.checks import fail
 from whytube.errors import DataError
 from whytube.evaluation.results import ClassifierResults, Comparison, Figure, MethodResults, Results
@@ -31,6 +32,9 @@ def pool(results: Sequence[Results]) -> Results:
     methods = [{name: set(method.figures) for name, method in run.methods.items()} for run in results]
     if any(list(other.items()) != list(methods[0].items()) for other in methods):
         raise fail("results", "of the same methods and figures", [list(names) for names in methods])
+    fills = [run.provenance.get("search", {}).get("fills") for run in results]
+    if any(other != fills[0] for other in fills):
+        raise fail("results", "of tubes that were tried with the same fills", fills)
     first = results[0].classifier
     accuracies = [run.classifier.accuracy.mean for run in results]
     return Results(
@@ -109,10 +113,11 @@ def _over_runs(means: Iterable[float | None]) -> Figure:
 def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Provenance of the first run; seeds of all, and data, model and how they were measured where they differ."""
     origin = {**origins[0], "seed": [other["seed"] for other in origins]}
-    for key in ("data", "model", "commit", "device", "reader"):
+    for key in ("data", "model", "model_hash", "commit", "device", "reader"):
         found = [other.get(key) for other in origins]
         origin |= {key: found} if len(set(found)) > 1 else {}
-    notes = list(dict.fromkeys(note for other in origins for note in other.get("notes") or ()))
+    every = [note for other in origins for note in other.get("notes") or ()]
+    notes = [note for place, note in enumerate(every) if SHRUNK.match(note) or note not in every[:place]]
     origin |= {"notes": notes} if notes else {}
     judging = [other.get("judging_clips") for other in origins]
     origin |= {} if None in judging else {"judging_clips": sum(judging)}

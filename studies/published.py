@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-from studies.cells import CONCEPT, PRINTED, TOP3, ZERO, before_the_search, number, numbers, table, tops, with_interval
+from studies.cells import CONCEPT, PRINTED, TOP3, ZERO, number, numbers, table, tops, with_interval
+from whytube.evaluation.results import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from whytube.evaluation.results import Figure, MethodResults, Results
+    from whytube.evaluation.results import MethodResults, Results
 
 PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
     ("Olympic Sports", "baseline"): {"fc": (0.45, 0.44, 0.46), "drop": 0.76, "concept": (0.02, 0.07, 0.12)},
@@ -24,7 +26,7 @@ AVERAGED = 3
 APART = 0.1
 """Networks that differ by more, in the share of judged clips they are right on, are not equally right."""
 UNEQUAL = """Our networks were trained on equally many clips and are not equally right: this says little about layers.
-[studies/world.sh](../studies/world.sh) now trains each until enough of its validation clips are right.
+`studies/world.sh` trains each until enough of its validation clips are right.
 
 """
 _BESIDE = (
@@ -41,6 +43,8 @@ _BESIDE = (
 """What stands beside the published baselines and the published method; every other method is in its run's table."""
 _FILLS = {"zero, as in the paper": f"{ZERO}.", "unseen fills": ""}
 """What regions are filled with, and what leads the names of its figures."""
+_ASKED = ("split", "clips", "negatives", "k", "area")
+"""Settings of an evaluation that decide its figures; seeds may differ."""
 
 
 def beside(runs: Mapping[str, Results]) -> str:
@@ -61,13 +65,12 @@ def beside(runs: Mapping[str, Results]) -> str:
         rows.append((f"{kind} (published)", data, *printed, "-", "-", numbers(paper["concept"]), "-"))
     for name, run in runs.items():
         for method, found in ((m, run.methods[m]) for m in _BESIDE if m in run.methods):
-            early = " (first release)" if method.startswith(("ours", "paper")) and before_the_search(run) else ""
             figures = [
                 with_interval(figure)
                 for lead in _FILLS.values()
                 for figure in (top3(found, lead), found.figure(f"{lead}positive_drop"))
             ]
-            rows.append((f"`{method}`{early}", name, *figures, tops(found, PRINTED), tops(found, CONCEPT)))
+            rows.append((f"`{method}`", name, *figures, tops(found, PRINTED), tops(found, CONCEPT)))
     return table(head, rows)
 
 
@@ -77,14 +80,17 @@ def top3(found: MethodResults, lead: str) -> Figure:
     return curve[AVERAGED - 1] if len(curve) > AVERAGED else found.figure(f"{lead}{TOP3}")
 
 
-def fc_study(runs: Mapping[str, Results]) -> str:
-    """Table 4 of the paper beside our classifiers that differ in nothing else; empty where there are none."""
+def fc_study(runs: Mapping[str, Results], reached: Mapping[str, Any] | None = None) -> str:
+    """Table 4 of the paper beside our classifiers that differ in nothing else; empty where there are none.
+
+    reached: what the classifiers reached when they were trained, by name of the study and title of the training.
+    """
     families: dict[str, dict[int, Results]] = {}
+    names: dict[str, str] = {}
     for name, run in runs.items():
         if "fc_layers" in run.classifier.settings and not name.endswith("-negatives"):  # those are of fewer clips
-            settings = dict(run.classifier.settings)
-            layers = settings.pop("fc_layers")
-            families.setdefault(json.dumps(settings, sort_keys=True), {})[layers] = run
+            families.setdefault(_family(run), {}).setdefault(run.classifier.settings["fc_layers"], run)
+            names.setdefault(_family(run), name)
     study = max(families.values(), key=lambda found: (len(found), -_spread(found)), default={})
     if len(study) < 2:
         return ""
@@ -96,6 +102,8 @@ def fc_study(runs: Mapping[str, Results]) -> str:
     rows.append(
         ("our classifiers are right on, of the judged clips", "-", *(right.get(layers, "-") for layers in (1, 2, 3)))
     )
+    name = next(names[_family(run)] for run in study.values())
+    rows += _rows_of_trainings((reached or {}).get(name, {}))
     wanted = (*_BESIDE, "random-tube", "true-box")
     for method in (m for m in wanted if all(m in run.methods for run in study.values())):
         for fill, lead in _FILLS.items():
@@ -103,6 +111,28 @@ def fc_study(runs: Mapping[str, Results]) -> str:
             rows.append((f"`{method}`", fill, *(cells.get(layers, "-") for layers in (1, 2, 3))))
     told = "Top-3 negative class accuracy over three negatives.\n\n" + (UNEQUAL if _spread(study) > APART else "")
     return told + table(("method", "fill", "fc1", "fc2", "fc3"), rows)
+
+
+def _rows_of_trainings(reached: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Write how often networks "fcN, seed S" were right on test clips, once trained: mean and range of the seeds."""
+    found: dict[int, list[float]] = {}
+    for title, metrics in reached.items():
+        if layers := re.fullmatch(r"fc([123]), seed \d+", title):
+            found.setdefault(int(layers[1]), []).append(metrics["test accuracy"])
+    if not found:
+        return []
+    cells = {n: with_interval(Figure(sum(all_) / len(all_), min(all_), max(all_)), 3) for n, all_ in found.items()}
+    clips = max(metrics["test clips"] for metrics in reached.values())
+    head = f"the same, of {clips} test clips each [range of the seeds]"
+    return [(head, "-", *(cells.get(layers, "-") for layers in (1, 2, 3)))]
+
+
+def _family(run: Results) -> str:
+    """Name what runs that stand side by side have in common: the network but for its fc layers, and what was asked."""
+    network = {name: value for name, value in run.classifier.settings.items() if name != "fc_layers"}
+    asked = {name: run.provenance["settings"].get(name) for name in _ASKED}
+    effort = run.provenance.get("search", {}).get("effort")
+    return json.dumps([network, asked, effort, run.provenance.get("weights")], sort_keys=True)
 
 
 def _spread(study: Mapping[int, Results]) -> float:

@@ -1,10 +1,9 @@
-"""Put results together: over seeds, as loss curves, as docs/results.md. `make results` runs `page` and `benchmark`.
+"""Put results together: over seeds, as loss curves, as tables in pages. `make results` runs `pages`.
 
 python studies/results.py pool SEED0.json SEED1.json --out results/world.json
 python studies/results.py curves "ours=ours.json" "paper=paper.json" --out curves.json
 python studies/results.py right runs/classifier.json --least 0.99
-python studies/results.py page results --out docs/results.md
-python studies/results.py benchmark results --out docs/benchmark.md
+python studies/results.py pages results docs/results.md docs/benchmark.md --images docs/images
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ def main() -> None:
     add.add_argument("files", nargs="+", type=Path, help="Files that `whytube evaluate --out` wrote.")
     add = commands.add_parser("curves", help="Put loss curves of training runs side by side.")
     add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --save` wrote.")
-    add = commands.add_parser("page", help="Write results as a page, the paper's numbers beside them.")
-    add.add_argument("folder", type=Path, help="Folder of results.")
-    add = commands.add_parser("benchmark", help="Write the tables of the benchmark anew, in the page that has them.")
-    add.add_argument("folder", type=Path, help="Folder of results.")
     for command in list(commands.choices.values()):
         command.add_argument("--out", type=Path, required=True, help="The file to write; replaced if it exists.")
+    add = commands.add_parser("pages", help="Write what stands between marks in pages anew, see studies/page.py.")
+    add.add_argument("folder", type=Path, help="Folder of results.")
+    add.add_argument("pages", nargs="+", type=Path, help="Markdown files with marks.")
+    add.add_argument("--images", type=Path, required=True, help="Folder for their pictures.")
     add = commands.add_parser(
         "right", help="Whether a classifier is right on enough validation clips: exit code 0, or 1."
     )
     add.add_argument("file", type=Path, help="A file that `whytube train classifier --val N --save` wrote.")
     add.add_argument("--least", type=float, required=True, help="Share of the clips.")
     arguments = parser.parse_args()
-    run = {"pool": pool, "curves": curves, "page": page, "benchmark": benchmark, "right": right}
+    run = {"pool": pool, "curves": curves, "pages": pages, "right": right}
     try:
         run[arguments.command](arguments)
     except WhytubeError as error:
@@ -89,38 +88,29 @@ def right(arguments: argparse.Namespace) -> None:
         sys.exit(1)
 
 
-def benchmark(arguments: argparse.Namespace) -> None:
-    """Replace the tables of the page; the rest of it stays."""
-    from studies.benchmark import with_tables
-    from studies.page import read_results
-    from whytube.errors import ArgumentError
-    from whytube.files import write_whole
-
-    if not arguments.out.is_file():
-        raise ArgumentError(f"there is no {arguments.out}: the tables stand in a page that is there")
-    text = arguments.out.read_text(encoding="utf-8")
-    write_whole(arguments.out, with_tables(text, read_results(arguments.folder)))
-    print(f"{arguments.out}: tables written")
-
-
-def page(arguments: argparse.Namespace) -> None:
-    """Write the page, and the pictures of the front and of all negatives where these were measured."""
+def pages(arguments: argparse.Namespace) -> None:
+    """Write what stands between the marks of pages anew, and the pictures that they show."""
+    from studies.losses import loss_pictures
     from studies.negatives import pictures
-    from studies.page import PICTURE, read_results, results_page
-    from studies.series import front_picture
+    from studies.page import fill_page, read_found
+    from studies.series import FRONT, effort_pictures, front_picture
     from whytube.errors import ArgumentError
     from whytube.files import make_folder, write_whole
 
-    found = read_results(arguments.folder)
-    if not found:
+    found = read_found(arguments.folder)
+    if not found.runs:
         raise ArgumentError(f"there are no results in {arguments.folder}: `whytube evaluate --out` writes them")
-    write_whole(arguments.out, results_page(found))
-    front = front_picture(found)
-    for name, picture in (pictures(found) | ({} if front is None else {PICTURE: front})).items():
-        path = arguments.out.parent / name
-        make_folder(path.parent)
-        write_whole(path, picture)
-    print(f"{arguments.out}: {len(found)} results")
+    missing = [str(path) for path in arguments.pages if not path.is_file()]
+    if missing:
+        raise ArgumentError(f"there is no {', '.join(missing)}: figures are written into pages that are there")
+    front = front_picture(found.runs)
+    drawn = pictures(found.runs) | effort_pictures(found.runs) | loss_pictures(arguments.folder)
+    make_folder(arguments.images)
+    for name, picture in (drawn | ({} if front is None else {FRONT: front})).items():
+        write_whole(arguments.images / name, picture)
+    for path in arguments.pages:
+        fill_page(path, found, arguments.images)
+    print(f"{len(arguments.pages)} pages from {len(found.runs)} results")
 
 
 if __name__ == "__main__":

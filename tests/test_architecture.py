@@ -48,7 +48,7 @@ ONLY_IN = {
     "tensorboard": "training/history.py",
     "torch.utils.tensorboard": "training/history.py",
     "torch.distributed": "training/devices.py",
-    "triton": ("subpath/cuda", "classifiers/cuda_pool.py"),
+    "triton": ("subpath/cuda", "classifiers/cuda_layers.py"),
     "transformers": "classifiers/adapters.py",
     "torchvision": "classifiers/adapters.py",
     "supervision": "tubes/export.py",

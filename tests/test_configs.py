@@ -21,6 +21,7 @@ CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
 STUDIES = sorted((ROOT / "studies").glob("*.sh"))
 RUNS = {"classifier": ("train", "classifier"), "explainer": ("train", "explainer"), "evaluate": ("evaluate",)}
 """Tables that a config may have, and their commands."""
+ARGUMENTS = {"world": ("out",), "jhmdb": ("JHMDB", "out"), "opponent": ("out", "JHMDB")}
 RECORDER = """#!/usr/bin/env bash
 line=$(printf '%s\\t' "$@")
 printf '%s\\n' "$line" >>"$CALLS"
@@ -120,10 +121,10 @@ def record(tmp_path):
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
 
-    def record(path, *words, fails=""):
+    def record(path, *words, fails="", whytube=recorder):
         environment = {
             **os.environ,
-            "WHYTUBE": str(recorder),
+            "WHYTUBE": str(whytube),
             "PYTHON": str(recorder),
             "CALLS": str(calls),
             "FAILS": fails,
@@ -137,12 +138,14 @@ def record(tmp_path):
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_calls_commands_that_exist(path, record):
     subprocess.run(["bash", "-n", path], check=True)
-    calls = record(path, *(("JHMDB", "out") if path.stem == "jhmdb" else ("out",)))
+    calls = record(path, *ARGUMENTS[path.stem])
     put_together = [words[1] for words in calls if Path(words[0]).stem == "results"]
-    found = [parsed(*words) for words in calls if Path(words[0]).stem != "results"]
-    expected = {"pool"} if path.stem == "jhmdb" else {"pool", "curves", "right"}
-    assert set(put_together) == expected, "of studies/results.py"
-    assert {name for name, _ in found} >= {"classifier", "explainer", "evaluate"}
+    found = [parsed(*words) for words in calls if not words[0].endswith(".py")]
+    assert all((path.parent / Path(words[0]).name).exists() for words in calls if words[0].endswith(".py"))
+    expected = {"jhmdb": {"pool"}, "world": {"pool", "curves", "right"}, "opponent": {"curves"}}
+    assert set(put_together) == expected[path.stem], "of studies/results.py"
+    trained = {"explainer"} if path.stem == "opponent" else {"classifier", "explainer"}
+    assert {name for name, _ in found} >= trained | {"evaluate"}
     for name, options in found:
         check_names(name, options)
 
@@ -156,11 +159,162 @@ def test_a_study_calls_commands_that_exist(path, record):
         ("world", ("out",), "out/curves/paper-sgd"),
         ("world", ("out",), "out/fc1-seed0"),
         ("world", ("out",), "out/unerased"),
+        ("world", ("out",), "out/world-64-front-3.json"),
+        ("opponent", ("out", "JHMDB"), "out/opponent-jhmdb/adamw-1e-3"),
+        ("opponent", ("out", "JHMDB"), "out/opponent-demo/sgd-1e-3"),
     ],
 )
 def test_a_study_of_which_one_run_fails_has_failed(study, words, fails, record):
     with pytest.raises(subprocess.CalledProcessError):
         record(ROOT / "studies" / f"{study}.sh", *words, fails=fails)
+
+
+STAGES = {
+    "world": "networks controls curves unerased shipped",
+    "jhmdb": "networks peers unerased boxed-paper boxed-unerased splits",
+}
+
+
+@pytest.mark.parametrize("study", STAGES)
+def test_wherever_the_papers_objective_is_judged_the_rows_beside_it_are_too(study, record, monkeypatch, tmp_path):
+    for split in "123":
+        indexed = tmp_path / "out" / f"jhmdb-{split}"
+        indexed.mkdir(parents=True)
+        for name in ("attributes", "manifest", "boxes"):
+            (indexed / f"{name}.csv").write_text("a,b,c\n")
+    for name in ("boxed-unerased", "laptop-2", "laptop-3"):
+        (tmp_path / "out" / name).mkdir()
+    monkeypatch.setenv("STAGES", STAGES[study])
+    calls = record(ROOT / "studies" / f"{study}.sh", *(("JHMDB", "out") if study == "jhmdb" else ("out",)))
+    judged = [
+        options for words in calls if words[0] == "evaluate" for options in [parsed(*words)[1]] if options["other"]
+    ]
+    files = [str(run["out"]) for run in judged]
+    wanted = {
+        "world": {
+            "out/world-64.json",
+            "out/world-64-peers.json",
+            "out/world-64-negatives.json",
+            "out/world-64-unerased.json",
+        },
+        "jhmdb": {f"out/jhmdb-{name}.json" for name in ("1", "2", "3", "peers", "unerased", "boxed-paper", "each-3")},
+    }
+    assert wanted[study] <= set(files)
+    for run in judged:
+        explainers = [Path(path.rpartition("=")[2]).parent.name for path in run["other"]]
+        assert {"paper", "paper-sgd"} <= set(explainers), run["out"]
+        assert {"ours-unverified", "paper+verified"} <= set(run["peers"].split(",")), run["out"]
+        assert set(run["fills"].split(",")) == {"mean", "blur", "freeze", "zero"}, run["out"]
+
+
+def test_the_shipped_demo_is_judged_in_all_its_tables(record, monkeypatch):
+    for name, value in {"COUNT": "7", "STAGES": "shipped", "PAPER_BEST": "--lr 3e-4"}.items():
+        monkeypatch.setenv(name, value)
+    calls = record(ROOT / "studies" / "world.sh", "out")
+    best, letter = (parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"])
+    assert (best["classifier"], best["objective"], best["lr"], best["clips"]) == ("demo", "paper", 3e-4, 30_000)
+    assert (letter["classifier"], letter["objective"], letter["lr"]) == ("demo", "paper-sgd", None), "its own rate"
+    judged = {str(options["out"]): options for _, options in (parsed(*w) for w in calls if w[0] == "evaluate")}
+    assert set(judged) == {
+        f"out/world-64{name}.json"
+        for name in (
+            *("", "-peers", "-negatives", "-random-weights"),
+            *(f"-effort-{tubes}" for tubes in (4, 8, 16, 32, 64, 128, 192)),
+            *(f"-front-{weight}" for weight in ("0", "0.3", "1", "3")),
+        )
+    }
+    assert {options["model"] for options in judged.values()} == {"demo"}
+    assert judged["out/world-64.json"]["count"] == 7
+    assert judged["out/world-64-front-0.json"]["peers"] == ""
+    assert judged["out/world-64-random-weights.json"]["random_weights"]
+
+
+def test_controls_of_the_shipped_demo_are_for_a_cpu(record, monkeypatch):
+    monkeypatch.setenv("STAGES", "shipped-controls")
+    calls = record(ROOT / "studies" / "world.sh", "out")
+    trained = [parsed(*words)[1] for words in calls if words[:2] == ["train", "classifier"]]
+    assert [(run["seed"], run["random_labels"]) for run in trained] == [(1, False), (0, True)]
+    curves, transfer, blank = (parsed(*words)[1] for words in calls if words[0] == "evaluate")
+    assert (curves["curves"], curves["k"], curves["model"]) == (True, 3, "demo")
+    assert transfer["judge_with"] == str(trained[0]["out"])
+    assert "shuffled-scores" in transfer["peers"].split(",")
+    assert blank["model"] == str(trained[1]["out"])
+    explainer = next(parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"])
+    assert explainer["out"] == trained[1]["out"], "with words, so that theirs can fall to chance"
+
+
+@pytest.mark.parametrize(("said", "clips"), [("training diverged", [1500, 750, 375]), ("out of memory", [1500])])
+def test_the_papers_run_to_the_letter_is_shorter_where_it_diverges(record, tmp_path, monkeypatch, said, clips):
+    """Else a number that is not finite would end a study of hours; what is no divergence is a fault."""
+    fails, tried = tmp_path / "fails", tmp_path / "tried"
+    fails.write_text(
+        "#!/usr/bin/env bash\n"
+        f'if [[ "$*" == *paper-sgd\\ --recipe* ]]; then echo "$*" >>{tried}; fi\n'
+        f'if [[ "$*" == *paper-sgd\\ --recipe*clips\\ 1500* || "$*" == *paper-sgd\\ --recipe*clips\\ 750* ]]; then\n'
+        f'    echo "error: {said} before step 20" >&2; exit 2\nfi\n'
+        f'exec {tmp_path / "recorder"} "$@"\n'
+    )
+    fails.chmod(0o755)
+    monkeypatch.setenv("STAGES", "shipped")
+    if len(clips) > 1:
+        calls = record(ROOT / "studies" / "world.sh", "out", whytube=fails)
+        assert sum(words[0] == "evaluate" for words in calls) == 15
+    else:
+        with pytest.raises(subprocess.CalledProcessError):
+            record(ROOT / "studies" / "world.sh", "out", whytube=fails)
+    runs = [parsed(*line.split())[1] for line in tried.read_text().splitlines()]
+    assert [run["clips"] for run in runs] == clips
+    assert [run["overwrite"] for run in runs] == [False, True, True][: len(clips)]
+
+
+def test_the_opponent_is_swept_on_both_classifiers_and_judged_on_val(record, tmp_path):
+    calls = record(ROOT / "studies" / "opponent.sh", "out", "JHMDB")
+    runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"]]
+    rates = {(run["changes"][0], run["lr"]) for run in runs}
+    assert rates == {
+        *(("optimizer=adamw", rate) for rate in (3e-4, 1e-3, 3e-3)),
+        *(("optimizer=sgd", rate) for rate in (1e-5, 1e-4, 1e-3)),
+    }
+    assert {(run["objective"], run["clips"], run["distinct"]) for run in runs} == {("paper", 30_000, 2_000)}
+    judged = [parsed(*words)[1] for words in calls if words[0] == "evaluate"]
+    assert [(run["model"], run["data"], run["split"], run["count"]) for run in judged] == [
+        ("demo", "world", "val", 48),
+        ("jhmdb-i3d", "out/jhmdb-1-val", "val", 48),
+    ]
+    assert [len(run["other"]) for run in judged] == [6, 6]
+    measured = [words for words in calls if words[0].endswith("objective_loss.py")]
+    assert [words[words.index("--out") + 1] for words in measured] == [
+        "out/paper-loss.json",
+        "out/paper-loss-jhmdb.json",
+    ]
+    assert [words[words.index("--split") + 1] for words in measured] == ["val", "val"]
+
+
+def test_lengths_of_the_opponents_training_may_differ(record, monkeypatch):
+    monkeypatch.setenv("RUNS", "adamw:1e-3 adamw:1e-3:6000")
+    monkeypatch.setenv("QUICK", "--clips 2000")
+    monkeypatch.setenv("AT_ONCE", "1")
+    calls = record(ROOT / "studies" / "opponent.sh", "out")
+    runs = [parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"]]
+    assert [(run["clips"], run["lr"], str(run["out"])) for run in runs] == [
+        (2000, 1e-3, "out/opponent-demo/adamw-1e-3"),
+        (6000, 1e-3, "out/opponent-demo/adamw-1e-3-6000"),
+    ]
+
+
+def test_a_run_of_sgd_that_diverges_is_left_out(record, tmp_path):
+    """What says so is the log: any other end is a fault."""
+    fails = tmp_path / "fails"
+    fails.write_text(
+        "#!/usr/bin/env bash\n"
+        '[[ "$*" != *optimizer=sgd*1e-3* ]] || { echo "error: training diverged before step 20"; exit 2; }\n'
+        f'exec {tmp_path / "recorder"} "$@"\n'
+    )
+    fails.chmod(0o755)
+    calls = record(ROOT / "studies" / "opponent.sh", "out", whytube=fails)
+    (judged,) = (parsed(*words)[1] for words in calls if words[0] == "evaluate")
+    assert len(judged["other"]) == 5
+    assert not any("sgd:1e-3" in name for name in judged["other"])
 
 
 def test_networks_of_the_fc_study_are_trained_on_more_clips_until_they_are_right(record, monkeypatch):
@@ -231,7 +385,7 @@ def test_three_splits_on_a_cpu_are_pooled_once_all_are_judged(record, monkeypatc
         (tmp_path / run["out"]).touch()
     monkeypatch.setenv("SPLITS", "3")
     *_, pooled = record(ROOT / "studies" / "jhmdb.sh", "JHMDB", "out")
-    assert pooled[1:] == ["pool", *(str(run["out"]) for run in judged), "--out", "out/jhmdb.json"]
+    assert pooled[1:] == ["pool", *(str(run["out"]) for run in judged), "--out", "out/jhmdb-each.json"]
 
 
 def test_networks_with_more_fc_layers_begin_with_the_convolutions_of_one(record, monkeypatch, tmp_path):

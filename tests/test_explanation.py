@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,20 @@ def explanation(*reasons: Reason, **changes: object) -> Explanation:
 )
 def test_sentence_names_each_word_once(words, ending):
     assert explanation(*map(reason, words)).sentence == "classified as pole vault, not long jump" + ending
+
+
+def test_the_text_says_of_each_reason_how_well_it_fits_and_what_hiding_it_does():
+    fitting = Reason("with pole", 1.25, tube(), (FELL, replace(FELL, fill="blur", positive_after=0.44)), fit=0.834)
+    found = explanation(fitting, reason("", (FELL,)), reason("mat", (STAYED,)))
+    assert found.text.splitlines() == [
+        found.sentence,
+        'Hide "with pole" (the word fits: 83 %): pole vault falls from 91 to 39 %, long jump rises from 5 to 52 %.',
+        "Hide the region: pole vault falls from 91 to 34 %, long jump rises from 5 to 52 %.",
+    ], "what does not move the decision is no reason"
+    nudged = explanation(reason("mat", (NUDGED,))).text.splitlines()[1]
+    assert nudged == 'Hide "mat": pole vault falls from 91 to 81 %, long jump stays at 5 %.'
+    assert explanation(reason(evidence=())).text == explanation(reason(evidence=())).sentence
+    assert explanation(reason("mat", (STAYED,))).text.endswith("; no region explains this")
 
 
 def test_sentence_keeps_to_what_was_measured():

@@ -1,18 +1,22 @@
 import json
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from studies.benchmark import with_tables
 from studies.cells import difference, number, table, with_interval, zeros
+from studies.goals import GOALS, goals_table
+from studies.losses import loss_pictures
 from studies.negatives import picture_name, pictures
-from studies.page import FIRST_RELEASE, PICTURE, curves_table, read_results, results_page
+from studies.page import Found, curves_table, filled, read_found
 from studies.published import UNEQUAL, fc_study, top3
-from studies.series import front_picture
+from studies.series import FRONT, effort_pictures, front_picture
 from toy_squares import WORDS, Adder, Knowing, Squares
 from whytube.errors import DataError
 from whytube.evaluation import evaluate
@@ -20,6 +24,17 @@ from whytube.evaluation.methods import MAKERS, Centre, MapMethod, TrueBox
 from whytube.evaluation.results import Comparison, Figure
 
 ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "results").glob("*.md"))]
+
+
+def page_of(runs, *marks, trainings=None, benchmarks=None):
+    """Fill a page of these marks."""
+    text = "".join(f"<!-- results: {mark} -->\n<!-- end -->\n" for mark in marks)
+    return filled(text, Found(runs, trainings or {}, benchmarks or {}))
+
+
+def section(name, run):
+    return page_of({name: run}, f"run {name}")
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +43,24 @@ def run():
     return evaluate([Centre(WORDS), TrueBox()], Adder(), source)
 
 
-def test_the_paper_stands_beside_ours(run):
-    page = results_page({"squares": run})
-    assert "**The data differ from the paper's.**" in page
-    assert "| proposed (published) | UCF101-24 | 0.64 | 0.88 | - | - | 0.14 / 0.41 / 0.65 | - |" in page
-    assert "| baseline (published) | Olympic Sports | 0.45 | 0.76 | - | - | 0.02 / 0.07 / 0.12 | - |" in page
-    assert "## squares" in page
+def test_a_run_is_shown_whole(run):
+    page = section("squares", run)
     assert page.count("| `true-box` |") == 4 + 2, "three negatives are all of four classes: two rows of their curve"
     assert f"Commit {run.provenance['commit'] or 'unknown'}" in page
-    assert "number of fc layers" not in page
+
+
+def test_the_paper_stands_beside_ours(run):
+    page = page_of({"squares": run, "other": run}, "beside squares")
+    assert "| proposed (published) | UCF101-24 | 0.64 | 0.88 | - | - | 0.14 / 0.41 / 0.65 | - |" in page
+    assert "| baseline (published) | Olympic Sports | 0.45 | 0.76 | - | - | 0.02 / 0.07 / 0.12 | - |" in page
+    assert "| `centre` | squares |" in page
+    assert "other" not in page
+    assert page_of({}, "beside").count("(published)") == 4
 
 
 def test_every_row_is_as_wide_as_its_head(run):
     widths = None
-    for line in results_page({"squares": run}).splitlines():
+    for line in page_of({"squares": run}, "run squares", "benchmark squares", "table squares centre").splitlines():
         if line.startswith("|"):
             widths = widths or line.count("|")
             assert line.count("|") == widths, line
@@ -54,47 +73,110 @@ def test_the_fc_study_needs_two_classifiers(run):
         replace(run, classifier=replace(run.classifier, settings=settings))
         for settings in ({"fc_layers": 1}, {"fc_layers": 3}, {"fc_layers": 2, "size": 8})
     )
-    page = results_page({"fc1": first, "fc3": other, "smaller": smaller})
+    page = page_of({"fc1": first, "fc3": other, "smaller": smaller}, "fc")
     assert "| proposed (published, Olympic Sports) | zero, as in the paper | 0.62 | 0.64 | 0.59 |" in page
     for fill in ("zero, as in the paper", "unseen fills"):
         assert f"| `centre` | {fill} | 1.00 [1.00, 1.00] | - | 1.00 [1.00, 1.00] |" in page
 
 
-def test_without_results_the_paper_stands_alone():
-    page = results_page({})
-    assert page.count("(published)") == 4
-    assert page.endswith("|\n")
+@pytest.mark.parametrize(
+    "other",
+    [{"area": 1.0}, {"clips": 5}, {"negatives": 2}, {"split": "val"}, {"k": 2}, {"search": {"effort": 6}}, {}],
+    ids=lambda other: next(iter(other), "nothing"),
+)
+def test_a_run_that_was_asked_otherwise_does_not_stand_in_the_fc_study(run, other):
+    def with_layers(layers, right, **asked):
+        told = replace(run.classifier, settings={"fc_layers": layers}, accuracy=Figure(right))
+        settings = run.provenance["settings"] | {name: value for name, value in asked.items() if name != "search"}
+        provenance = {**run.provenance, "settings": settings} | {"search": asked.get("search", {"effort": 96})}
+        return replace(run, classifier=told, provenance=provenance)
+
+    study = {"world": with_layers(1, 0.9), "world-fc2": with_layers(2, 0.8)}
+    assert fc_study({**study, "world-other": with_layers(1, 0.1, **other)}) == fc_study(study)
 
 
 def test_results_are_read_from_a_folder(tmp_path, run):
     run.save(tmp_path / "b.json")
     run.save(tmp_path / "a.json")
     (tmp_path / "benchmark.json").write_text('{"rows": []}')
-    assert list(read_results(tmp_path)) == ["a", "b"]
-    assert read_results(tmp_path)["b"] == run
+    found = read_found(tmp_path)
+    assert (list(found.runs), list(found.benchmarks)) == (["a", "b"], ["benchmark"])
+    assert found.runs["b"] == run
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(DataError, match=r"c\.json: cut off, or not JSON"):
-        read_results(tmp_path)
+        read_found(tmp_path)
 
 
-def test_the_page_is_generated():
-    found = read_results(ROOT / "results")
-    assert (ROOT / "docs" / "results.md").read_text() == results_page(found)
-    drawn = pictures(found) | {PICTURE: front_picture(found)}
-    for name, picture in drawn.items():
-        path = ROOT / "docs" / name
-        assert (path.read_text() if path.exists() else None) == picture
-    kept = {f"images/{path.name}" for path in (ROOT / "docs" / "images").glob("negatives-*.svg")}
-    assert kept == set(pictures(found)), "no picture of results that are gone"
+def test_the_pages_are_those_of_the_results():
+    """`make results` would change nothing: no figure between marks was typed, and none is older than its file."""
+    found = read_found(ROOT / "results")
+    for page in PAGES:
+        images = os.path.relpath(ROOT / "docs" / "images", page.parent)
+        text = page.read_text()
+        assert filled(text, replace(found, images=images), page.name) == text
+    drawn = pictures(found.runs) | effort_pictures(found.runs) | loss_pictures(ROOT / "results")
+    drawn[FRONT] = front_picture(found.runs)
+    kept = ROOT / "docs" / "images"
+    assert {name: (kept / name).read_text() for name in drawn} == drawn
+    made = {path.name for kind in ("negatives-*", "paper-curves*", "effort-*") for path in kept.glob(f"{kind}.svg")}
+    assert made <= set(drawn), "no picture of results that are gone"
 
 
-def test_results_of_the_first_release_say_so(run):
-    assert FIRST_RELEASE not in results_page({"squares": run})
-    old = {name: replace(found, figures=without(found.figures, "masked_clips")) for name, found in run.methods.items()}
-    old["ours"] = old.pop("centre")
-    page = results_page({"squares": replace(run, methods=old)})
-    assert page.count(FIRST_RELEASE) == 1
-    assert "| `ours` (first release) | squares |" in page
+def test_every_run_stands_on_a_page():
+    marks = " ".join(re.findall(r"<!-- results: (.*?) -->", "".join(page.read_text() for page in PAGES)))
+    for name in read_found(ROOT / "results").runs:
+        series = re.fullmatch(r"(.+)-(effort|front)-[\d.]+", name)
+        wanted = f"{series[2]} {series[1]}" if series else f"run {name}"
+        assert f"{wanted} " in f"{marks} ", name
+
+
+def test_the_folder_of_results_says_what_each_file_is():
+    named = re.findall(r"`([\w*-]+)`", (ROOT / "results" / "README.md").read_text())
+    for path in (ROOT / "results").glob("*.json"):
+        assert any(fnmatch(path.stem, name) for name in named), path.name
+
+
+def test_only_what_is_between_marks_changes(run):
+    text = "Before.\n<!-- results: table squares centre -->\nold\n<!-- end -->\nAfter.\n"
+    new = filled(text, Found({"squares": run}, {}, {}))
+    assert new.startswith("Before.\n<!-- results: table squares centre -->\n\n| method |")
+    assert new.endswith("<!-- end -->\nAfter.\n")
+    assert "old" not in new
+    assert filled(new, Found({"squares": run}, {}, {})) == new
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- results: run other -->\n<!-- end -->", r"no results/other\.json"),
+        ("<!-- results: effort other -->\n<!-- end -->", r"no results/other-effort-\*\.json"),
+        ("<!-- results: table squares nobody -->\n<!-- end -->", "'nobody'"),
+        ("<!-- results: tables -->\n<!-- end -->", "the mark 'tables'"),
+        ("<!-- results: goals -->\n", "page.md has a mark .* without its"),
+    ],
+)
+def test_a_mark_that_cannot_be_filled_is_an_error(run, text, message):
+    with pytest.raises(DataError, match=message):
+        filled(text, Found({"squares": run}, {}, {}), "page.md")
+
+
+def test_goals_are_reached_or_missed_by_their_files(run):
+    reached = replace(run.methods["centre"], figures={"negative_class_accuracy.top1": Figure(0.65, 0.6, 0.7)})
+    page = goals_table(
+        {"jhmdb-1": replace(run, methods=dict.fromkeys(("ours", "ours-regions", "predicted"), reached))},
+        {"answer-h200": {"rows": [{}, {"seconds": 1.6, "network": 0.9}]}},
+    )
+    rows = {tuple(part.strip() for part in line.strip("|").split("|")) for line in page.splitlines()}
+    assert ("J-HMDB without words: B rises most", "at least 0.65", "0.65 [0.60, 0.70]", "reached", "`jhmdb-1`") in rows
+    assert ("`thorough` on an H200, seconds", "at most 1.50", "1.60", "**missed**", "`answer-h200`") in rows
+    assert ("share of that in the classifier", "at least 0.90", "0.90", "reached", "`answer-h200`") in rows
+    assert ("two workers against one", "at least 1.70", "-", "not measured", "`bulk-cpu`") in rows
+    assert len(page.splitlines()) == 2 + len(GOALS) + sum(map(len, GOALS.values()))
+
+
+def test_every_goal_was_measured():
+    found = read_found(ROOT / "results")
+    assert "not measured" not in goals_table(found.runs, found.benchmarks)
 
 
 def without(figures, path):
@@ -114,32 +196,51 @@ def fronts(run):
 
 
 def test_the_front_is_a_table_and_a_picture(fronts, tmp_path):
-    page = results_page(fronts)
-    rows = [line.split(" |")[0] for line in page.partition("## The front")[2].splitlines() if line.startswith("| ")]
+    page = page_of(fronts, "front a", "front-picture")
+    rows = [line.split(" |")[0] for line in page.splitlines() if line.startswith("| ")]
     assert rows == ["| weight of the fit", "| ---", "| 0", "| 1 (shipped)", "| 10"], "in order of their weights"
     assert "0.65 [0.10, 0.90]" in page
-    assert f"({PICTURE})" in page
-    assert "## a-front-0" not in page, "no section of its own"
+    assert f"(images/{FRONT})" in page
     picture = ElementTree.fromstring(front_picture(fronts))
-    assert [spot.get("class") for spot in picture.findall("{*}circle")] == ["other", "shipped", "other"]
+    assert ["shipped" in spot.get("class") for spot in picture.findall("{*}circle")] == [False, True, False]
     spots = [(float(spot.get("cx")), float(spot.get("cy"))) for spot in picture.findall("{*}circle")]
     assert spots == sorted(spots), "further right is lower: better words, worse fidelity"
     assert front_picture({"a-front-0": replace(fronts["a-front-0"], methods={})}) is None
     for name, found in fronts.items():
         found.save(tmp_path / f"{name}.json")
-    program = [sys.executable, ROOT / "studies" / "results.py", "page", tmp_path, "--out", tmp_path / "page.md"]
-    subprocess.run(program, check=True, capture_output=True)
-    assert (tmp_path / PICTURE).read_text() == front_picture(fronts)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results: front-picture -->\n<!-- end -->\n")
+    written(tmp_path, page)
+    assert (tmp_path / "images" / FRONT).read_text() == front_picture(fronts)
+    assert f"(images/{FRONT})" in page.read_text()
+    ended = written(tmp_path, tmp_path / "none.md", check=False)
+    assert ended.returncode == 2
+    assert "there is no" in ended.stderr
 
 
-def test_effort_is_a_table(run):
-    page = results_page({"a-effort-16": run, "a-effort-4": run})
-    rows = [line for line in page.partition("## Quality over tubes tried")[2].splitlines() if line.startswith("| `")]
+def written(folder, page, check=True):
+    program = [sys.executable, ROOT / "studies" / "results.py", "pages", folder, page, "--images", folder / "images"]
+    return subprocess.run(program, check=check, capture_output=True, text=True)
+
+
+def test_effort_is_a_table_and_a_picture(run):
+    def costing(clips):
+        known = run.methods["centre"]
+        found = replace(known, figures={**known.figures, "masked_clips": Figure(clips)})
+        return replace(run, methods={"ours": found, "none": replace(known, figures={})})
+
+    members = {"a-effort-16": costing(32.0), "a-effort-4": costing(8.0)}
+    page = page_of(members, "effort a")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [row.split(" |")[:2] for row in rows] == [
-        [f"| `{method}`", f" {tubes}"] for method in ("centre", "true-box") for tubes in (4, 16)
+        [f"| `{method}`", f" {tubes}"] for method in ("ours", "none") for tubes in (4, 16)
     ]
-    assert "## a-effort" not in page
-    assert front_picture({"a-effort-4": run}) is None
+    assert "(images/effort-a.svg)" in page
+    picture = ElementTree.fromstring(effort_pictures(members)["effort-a.svg"])
+    assert len(picture.findall("{*}polyline")) == 1, "what has no cost is not drawn"
+    first, last = (float(spot.get("cx")) for spot in picture.findall("{*}circle"))
+    assert first < last
+    assert {"8", "16", "32", "64"} <= {text.text for text in picture.findall("{*}text")}
 
 
 def test_documented_accuracies_come_from_results():
@@ -152,7 +253,7 @@ def test_everything_that_was_measured_is_shown(run):
     methods = [Knowing(), Centre(WORDS), MapMethod(model, MAKERS["grad-cam"])]
     options = {"k": 2, "curves": True, "judge_with": Adder(), "area": 0.05, "fills": ("zero", "mean")}
     found = evaluate(methods, model, source, **options).with_provenance(weights="random", reader="OpenCV")
-    page = results_page({"full": found})
+    page = section("full", found)
     for shown in (
         "| method | masked clips | negative top-1 |",
         "`knowing` minus each other method, on the same questions:",
@@ -165,7 +266,7 @@ def test_everything_that_was_measured_is_shown(run):
         "videos read by OpenCV;",
     ):
         assert shown in page, shown
-    plain = results_page({"squares": run})
+    plain = section("squares", run)
     assert "Insertion and deletion over" not in plain
     assert "masked on `" not in plain
     test_every_row_is_as_wide_as_its_head(found)
@@ -178,16 +279,25 @@ def test_differences_with_their_chance():
     assert difference(None) == "-"
 
 
-def test_the_benchmark_has_the_tables_of_the_results(tmp_path, run):
-    page = (ROOT / "docs" / "benchmark.md").read_text()
-    assert with_tables(page, read_results(ROOT / "results")) == page
-    shown = with_tables(page, {"world": run, "other": run})
-    assert "**world** (results/world.json" in shown
-    assert "other.json" not in shown
-    assert "jhmdb.json" not in shown
-    assert with_tables(shown, read_results(ROOT / "results")) == page, "only the tables change"
-    with pytest.raises(DataError, match="no place for the tables"):
-        with_tables("# A page", {})
+def test_the_benchmark_is_sorted(run):
+    page = page_of({"squares": run}, "benchmark squares")
+    values = [float(line.split(" | ")[3].split(" ")[0]) for line in page.splitlines() if line.startswith("| `")]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 2
+
+
+def test_notes_of_several_methods_are_one_line(run):
+    told = [
+        "`a`: 12 of 21 tubes were above the area and were shrunk to it.",
+        "`b` says no words: it has no figures of words.",
+        "`c` says no words: it has no figures of words.",
+        "`a`: 16 of 21 tubes were above the area and were shrunk to it.",
+        "The evaluation ended early.",
+    ]
+    page = section("squares", run.with_provenance(notes=told))
+    assert "- Tubes above the area, shrunk to it: `a` 28 of 42.\n" in page
+    assert "- `b`, `c` say no words: they have no figures of words.\n" in page
+    assert "- The evaluation ended early.\n" in page
 
 
 def test_cells():
@@ -200,7 +310,7 @@ def test_cells():
 
 
 def test_published_numbers_stand_in_the_columns_of_their_protocol(run):
-    page = results_page({"squares": run})
+    page = page_of({"squares": run}, "beside squares")
     head, _, proposed, *_ = (
         line for line in page.splitlines() if "as printed 1 / 3 / 5 | as we count" in line or "(published)" in line
     )
@@ -220,10 +330,9 @@ def test_results_without_zeros_have_a_dash(run):
         name: replace(found, figures={p: f for p, f in found.figures.items() if "zero" not in p and "printed" not in p})
         for name, found in run.methods.items()
     }
-    page = results_page({"squares": replace(run, methods=old)})
-    section = page.partition("## squares")[2]
+    page = section("squares", replace(run, methods=old))
     head, row = (
-        next(line for line in section.splitlines() if line.startswith(f"| {word}")) for word in ("method", "`centre`")
+        next(line for line in page.splitlines() if line.startswith(f"| {word}")) for word in ("method", "`centre`")
     )
     place = head.split(" | ").index("zero, as in the paper: top-1 / 3 / p(A) falls")
     assert row.split(" | ")[place] == "-"
@@ -234,9 +343,9 @@ def test_results_without_zeros_have_a_dash(run):
 
 def test_all_negatives_are_a_table_and_a_picture(tmp_path):
     found = evaluate([Knowing(), Centre(WORDS)], Adder(), Squares(6), negatives="all", k=2)
-    page = results_page({"squares-negatives": found})
+    page = section("squares-negatives", found)
     assert "all 3 negatives of each" in page
-    assert f"({picture_name('squares-negatives')})" in page
+    assert f"(images/{picture_name('squares-negatives')})" in page
     curve = found.methods["knowing"].curves["fills.zero.curve.top3"]
     assert f"| `knowing` | zero, as in the paper | {curve[0].mean:.2f} | {curve[2].mean:.2f} |" in page
     assert f"Judging took {found.provenance['judging_clips']} masked clips." in page
@@ -257,9 +366,13 @@ def test_all_negatives_are_a_table_and_a_picture(tmp_path):
     assert pictures({"few": evaluate([Centre(WORDS)], Adder(), Squares(3), negatives=2)}) == {}
     test_every_row_is_as_wide_as_its_head(found)
     found.save(tmp_path / "squares-negatives.json")
-    program = [sys.executable, ROOT / "studies" / "results.py", "page", tmp_path, "--out", tmp_path / "page.md"]
-    subprocess.run(program, check=True, capture_output=True)
-    assert (tmp_path / picture_name("squares-negatives")).read_text() == drawn[picture_name("squares-negatives")]
+    page = tmp_path / "page.md"
+    page.write_text("No mark.\n")
+    written(tmp_path, page)
+    assert page.read_text() == "No mark.\n"
+    assert (tmp_path / "images" / picture_name("squares-negatives")).read_text() == drawn[
+        picture_name("squares-negatives")
+    ]
 
 
 def test_a_run_about_more_negatives_stands_beside_the_paper_with_three(run):
@@ -282,6 +395,21 @@ def test_networks_that_are_not_equally_right_say_so(run):
     assert "| `centre` | zero, as in the paper |" in unequal
     assert UNEQUAL not in fc_study({"a": with_layers(1, 0.995), "b": with_layers(3, 0.99)})
     assert fc_study({"a": with_layers(1, 0.995)}) == ""
+
+
+def test_what_networks_reached_when_they_were_trained_stands_in_the_fc_study(tmp_path, run):
+    def with_layers(layers):
+        return replace(run, classifier=replace(run.classifier, settings={"fc_layers": layers}))
+
+    runs = {"world": with_layers(1), "world-fc3": with_layers(3)}
+    reached = {"fc1, seed 0": 0.99, "fc1, seed 1": 0.98, "fc3, seed 0": 1.0, "another network": 0.1}
+    metrics = {title: {"test accuracy": share, "test clips": 480} for title, share in reached.items()}
+    (tmp_path / "world-classifiers.json").write_text(json.dumps({"curves": {}, "metrics": metrics, "provenance": {}}))
+    page = page_of(runs, "fc", trainings=read_found(tmp_path).trainings)
+    row = "of 480 test clips each [range of the seeds] | - | 0.985 [0.980, 0.990] | - | 1.000 [1.000, 1.000] |"
+    assert row in page
+    assert "the same, of" not in page_of(runs, "fc")
+    assert "the same, of" not in page_of(runs, "fc", trainings={"other": metrics})
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,23 @@ def test_what_measured_is_listed_where_it_differs():
     assert origin["reader"] == "PyAV"
 
 
+def test_counts_of_every_run_are_kept_and_other_notes_come_once():
+    shrunk, said = "`centre`: 3 of 3 tubes were above the area and were shrunk to it.", "`x` says no words."
+    runs = [result(seed, 0.9, 0.1).with_provenance(notes=[shrunk, said]) for seed in range(2)]
+    assert pool(runs).provenance["notes"] == [shrunk, said, shrunk]
+
+
 def test_splits_are_listed_where_they_differ():
     runs = [result(0, 0.9, 0.1), result(0, 0.8, 0.2)]
-    runs = [run.with_provenance(data=f"jhmdb-{split}", model="i3d") for split, run in enumerate(runs)]
+    runs = [
+        run.with_provenance(data=f"jhmdb-{split}", model="i3d", model_hash=f"{split}{split}")
+        for split, run in enumerate(runs)
+    ]
     origin = pool(runs).provenance
     assert origin["seed"] == [0, 0]
     assert origin["data"] == ["jhmdb-0", "jhmdb-1"]
     assert origin["model"] == "i3d"
+    assert origin["model_hash"] == [f"{split}{split}" for split in range(len(runs))], "three networks, three hashes"
     assert origin["settings"] == {"data": "Squares"}
     runs[1] = runs[1].with_provenance(settings={"data": "World"})
     assert pool(runs).provenance["settings"]["data"] == ["Squares", "World"]
@@ -113,8 +123,8 @@ def test_the_program_refuses_what_is_no_result(tmp_path):
         (("pool", tmp_path / "other.json"), "other.json is not results of an evaluation"),
         (("curves", tmp_path / "other.json"), "expected TITLE=FILE"),
         (("curves", f"a={tmp_path / 'other.json'}"), "other.json holds no history"),
-        (("page", tmp_path / "empty"), "there are no results"),
+        (("pages", tmp_path / "empty", "page.md", "--images", tmp_path), "there are no results"),
     ):
-        done = run_program(*words, "--out", tmp_path / "out")
+        done = run_program(*words, *(() if words[0] == "pages" else ("--out", tmp_path / "out")))
         assert done.returncode == 2
         assert message in done.stderr
