@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 class Nodes:
-    """A cluster for the length of a block."""
+    """A cluster for the length of a block; folder: that its processes are in."""
 
-    def __init__(self, count, *, environment=None):
-        self.count, self.environment = count, environment or {}
+    def __init__(self, count, *, environment=None, folder=None):
+        self.count, self.environment, self.folder = count, environment or {}, folder
 
     def __enter__(self):
         source = Path(__file__).parent.parent / "src"
@@ -22,6 +22,7 @@ class Nodes:
         self.process = subprocess.Popen(
             [sys.executable, __file__, str(self.count)],
             env=os.environ | own | self.environment,
+            cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -104,11 +104,11 @@ class Bulk:
         self.model = self.folder / "tiny.py"
         self.model.write_text(MODEL)
 
-    def start(self, videos, out, *, workers=None, limit=None, **how):
+    def start(self, videos, out, *, workers=None, limit=None, model=None, cwd=None, **how):
         self.tell(**how)
         workers = self.workers if workers is None else workers
         command = ["-m", "whytube"] if self.shard is None else ["-c", SMALL_SHARDS.format(self.shard)]
-        words = [sys.executable, *command, "bulk", str(videos), "--model", f"{self.model}:build"]
+        words = [sys.executable, *command, "bulk", str(videos), "--model", f"{model or self.model}:build"]
         words += ["--out", str(out), "--workers", str(workers), "--json", "--effort", "2", "-k", "1"]
         if workers and self.nodes is not None:
             words += ["--ray", self.nodes.address]
@@ -121,6 +121,7 @@ class Bulk:
         return subprocess.Popen(
             words,
             env=environment,
+            cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

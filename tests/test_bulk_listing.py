@@ -87,6 +87,28 @@ def test_rows_of_a_parquet_manifest_are_counted_from_one(tmp_path):
         list_videos(str(tmp_path / "list.parquet"))
 
 
+@pytest.mark.parametrize(
+    "pattern", ["*", "**", "*.mp4", "**/*.mp4", "**/*.mkv", "d*", "deep/*", "*/*", "*.*", "[ab].*"]
+)
+def test_a_pattern_means_the_same_here_and_in_a_store(folder, pattern):
+    (folder / "deep" / "d.mp4").write_bytes(b"x")
+    here = sorted(names(list_videos(f"{folder}/{pattern}"), folder))
+    there = sorted(names(list_videos(f"file://{folder}/{pattern}"), f"file://{folder}"))
+    assert here == there
+    assert here, "none would be the same, too"
+    assert "notes.txt" not in here
+
+
+@pytest.mark.parametrize("name", ["100%.mp4", "p%20q.mp4", "q?a=1.mp4", "a b#c.mp4"])
+def test_names_in_a_manifest_in_a_store_are_names(folder, name):
+    (folder / name).write_bytes(b"odd")
+    (folder / "list.csv").write_text(f"video\n{name}\n")
+    (listed,) = list_videos(f"file://{folder}/list.csv")
+    system, path = open_address(listed.video)
+    with system.open_input_stream(path) as file:
+        assert file.read() == b"odd"
+
+
 def test_addresses_are_listed_through_pyarrow(folder):
     root = f"file://{folder}"
     assert [one.video for one in list_videos(root)] == [f"{root}/a.avi", f"{root}/b.mp4", f"{root}/deep/c.mkv"]

@@ -1,5 +1,6 @@
 """The folder of a bulk run: what it refuses, what it adds, and when a shard is done."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -79,6 +80,50 @@ def test_a_run_that_answered_nothing_may_ask_something_else(output):
     answer(output)
     with pytest.raises(DataError, match="other questions"):
         output.open(ASKED, listed(7), {})
+
+
+def test_answers_without_their_failures_are_answers(output):
+    output.open(ASKED, listed(1), {})
+    answer(output)
+    (output.folder / "failures" / "shard-000000.parquet").unlink()
+    with pytest.raises(DataError, match="other questions"):
+        output.open(replace(ASKED, k=3), listed(7), {})
+
+
+def test_what_somebody_else_put_among_failures_stays(output):
+    output.open(ASKED, listed(1), {})
+    (output.folder / "failures" / "notes").mkdir()
+    assert output.open(replace(ASKED, k=3), listed(7), {}) == [1]
+    assert (output.folder / "failures" / "notes").is_dir()
+
+
+def test_answers_that_lost_their_settings_are_refused(output):
+    output.open(ASKED, listed(1), {})
+    answer(output)
+    (output.folder / "run.json").unlink()
+    with pytest.raises(DataError, match=r"holds answers, but not its run\.json: choose another folder"):
+        output.open(replace(ASKED, k=3), listed(1), {})
+
+
+def test_a_worker_that_sees_another_folder_of_that_name_stops(output, tmp_path):
+    output.open(ASKED, listed(1), {})
+    output.for_workers().require_shared()
+    other = Output(tmp_path / "other")
+    other.open(ASKED, listed(1), {})
+    for wrong in (replace(other.for_workers(), folder=output.folder), replace(other.for_workers(), folder=tmp_path)):
+        with pytest.raises(DataError, match=r"does not see the folder .*: all machines must share it"):
+            wrong.require_shared()
+
+
+def test_a_run_of_before_gets_an_id(output):
+    output.open(ASKED, listed(1), {})
+    told = json.loads((output.folder / "run.json").read_text())
+    (output.folder / "run.json").write_text(json.dumps({name: told[name] for name in told if name != "id"}))
+    output.open(ASKED, listed(1), {})
+    first = output.for_workers().id
+    assert first != told["id"]
+    output.open(ASKED, listed(1), {})
+    assert output.for_workers().id == first
 
 
 def test_other_videos_are_refused(output):

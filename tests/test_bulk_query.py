@@ -60,7 +60,7 @@ def folder(tmp_path):
     output.open(Asked(model="demo", model_hash=""), [Listed(f"/v/{n}.mp4") for n in range(5)], {})
     hostile = "<script>alert(1)</script>"
     answers = [
-        answer(0, video, "jump", "walk", [reason("with ball", 0.5), reason("fast", 0.3)]),
+        answer(0, video, "jump", "walk", [reason("with ball", 0.5), reason("fast", 0.6)]),
         answer(1, video, "jump", "walk", [reason("with ball", 0.2)], label="walk"),
         answer(2, "/gone/b.mp4", "walk", "jump", [reason("fast", 0.01, "stays")]),
         answer(3, video, hostile, "jump", [reason("", 0.6, fit=None)], label=""),

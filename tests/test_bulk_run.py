@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,8 +24,9 @@ from bulk_faults import Bulk, answers, make_videos, shards, undisturbed
 from whytube.bulk.listing import Listed, list_videos
 from whytube.bulk.output import Asked
 from whytube.bulk.run import Summary, _at_a_time, _shares, run_bulk
+from whytube.bulk.work import Outcome
 from whytube.cli import app
-from whytube.errors import ArgumentError, WhytubeError
+from whytube.errors import ArgumentError, DataError, WhytubeError
 
 
 @pytest.fixture(scope="module")
@@ -232,11 +234,11 @@ def test_a_killed_driver_and_two_at_a_time_in_one_process(bulk, videos, plain, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_driver_on_ray_is_stopped_in_the_middle_and_the_same_command_finishes(
     bulk, videos, plain, tmp_path, monkeypatch, how
 ):
-    """Ctrl-C goes to the whole group of processes, as a terminal sends it; a kill, too."""
+    """Ctrl-C goes to the whole group of processes, as a terminal sends it; a kill, too. SIGTERM goes to the command."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # a cluster that nobody asked to join
     one, out = Bulk(bulk.folder, workers=1), tmp_path / "out"
     process = one.start(videos, out, slow=0.2)
@@ -244,11 +246,12 @@ def test_a_driver_on_ray_is_stopped_in_the_middle_and_the_same_command_finishes(
     one.tell(slow=10)  # a worker lives on for seconds, and must not finish the second one meanwhile
     assert process.poll() is None, process.communicate()
     workers = one.actors(process)
-    os.killpg(process.pid, how)
+    (os.kill if how == signal.SIGTERM else os.killpg)(process.pid, how)
     told = process.communicate(timeout=120)[1]
-    assert process.returncode == (130 if how == signal.SIGINT else -how), told
+    assert process.returncode == (-how if how == signal.SIGKILL else 128 + how), told
     assert "Traceback" not in told
-    assert how == signal.SIGKILL or "interrupted; the same command goes on with what is done" in told
+    assert "SIGTERM received" not in told, "Ray's own handler"
+    assert how == signal.SIGKILL or told.endswith("interrupted; the same command goes on with what is done\n")
     assert workers
     assert bulk_faults.wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
     assert shards(out) == 1
@@ -258,6 +261,49 @@ def test_a_driver_on_ray_is_stopped_in_the_middle_and_the_same_command_finishes(
     assert told["before"] in (4, 16), "Ray may begin with either shard"
     assert told["videos"] == told["before"] + told["explained"] + told["failed"] == 20
     assert bulk_faults.differences(answers(out), plain[0]) == ""
+
+
+@pytest.mark.slow
+def test_workers_in_other_folders_write_where_the_command_was_given(bulk, videos, plain, tmp_path):
+    """A worker's folder is that of `ray start`; an older run of that name in it must not be taken for this one."""
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(bulk.folder / "plain", elsewhere / "answers")
+    with Nodes(1, folder=elsewhere) as nodes:
+        joined = Bulk(bulk.folder, workers=1, nodes=nodes)
+        code, said, told = joined.run(videos, "answers", model=joined.model.name, cwd=bulk.folder)
+    assert code == 0, told
+    assert json.loads(said) == plain[1]
+    assert bulk_faults.differences(answers(bulk.folder / "answers"), plain[0]) == ""
+
+
+def test_a_run_whose_answers_went_elsewhere_says_so(bulk, videos, tmp_path, monkeypatch):
+    listed, asked = list_videos(str(videos))[:2], Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
+    monkeypatch.setattr(whytube.bulk.run, "_here", lambda *_: (Outcome(0, explained=2) for _ in "a"))
+    with pytest.raises(
+        DataError, match=r"the answers of 1 shards are not in .*out: do all workers write to this folder"
+    ):
+        run_bulk(listed, asked, tmp_path / "out", versions={}, workers=0)
+
+
+def test_reading_ahead_leaves_no_marks_where_a_run_is_stopped_between_two_shards(bulk, videos, tmp_path, monkeypatch):
+    monkeypatch.setattr("whytube.bulk.output.SHARD", 2)
+    asked = Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
+
+    def stop(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_bulk(list_videos(str(videos))[:6], asked, tmp_path / "out", versions={}, workers=0, progress=stop)
+    assert not list((tmp_path / "out" / "attempts").iterdir())
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://host", "host:port"])
+def test_an_address_that_is_none_is_refused_before_anything_is_written(bulk, tmp_path, address):
+    asked = Asked(model=f"{bulk.model}:build", model_hash="")
+    with pytest.raises(ArgumentError, match="`ray` must be the address of a cluster, HOST:PORT, or auto, got"):
+        run_bulk([Listed("/v/a.mp4")], asked, tmp_path / "out", versions={}, ray=address)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

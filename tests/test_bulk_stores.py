@@ -103,7 +103,7 @@ def test_a_manifest_in_a_store(store, settings):
     root = "s3://bucket/clips"
     assert list_videos(f"{root}/list.csv{settings}") == [
         Listed(f"{root}/a.mp4{settings}", "red"),
-        Listed(f"{root}/deep/with blank.mp4{settings}", "blue"),
+        Listed(f"{root}/deep/with%20blank.mp4{settings}", "blue"),
         Listed(f"{root}/gone.mp4{settings}"),
     ]
     assert list_videos(f"{root}/list.parquet{settings}") == [Listed(f"{root}/b.mp4{settings}", "green")]
@@ -133,7 +133,7 @@ def test_keys_that_are_gone_and_stores_that_refuse_are_failures(store, settings,
 
 
 def test_the_command(store, settings, made, tmp_path):
-    words = ["bulk", f"s3://bucket/clips/*.mp4{settings}", "--model", f"{made / 'tiny.py'}:build"]
+    words = ["bulk", f"s3://bucket/clips/**/*.mp4{settings}", "--model", f"{made / 'tiny.py'}:build"]
     words += ["--out", str(tmp_path / "out"), "--workers", "0", "--json"]
     said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
     assert json.loads(said) == {"videos": 5, "explained": 4, "failed": 1, "before": 0}

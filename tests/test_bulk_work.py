@@ -125,6 +125,23 @@ def test_windows_slide_over_a_long_video(made, asked, tmp_path):
     assert "cannot be shown" not in text
 
 
+def test_a_video_that_is_shorter_than_a_window_is_spread_over_it(made, asked, tmp_path):
+    path = write_video(
+        tmp_path / "short.mp4", np.random.default_rng(1).integers(0, 200, (10, 24, 32, 3), np.uint8), 8.0
+    )
+    _, answers, failures = worked(Output(tmp_path / "out"), replace(asked, window=100.0), [Listed(str(path))])
+    assert failures == []
+    assert [row["frames"] for row in answers] == [[0, 3, 6, 9]]
+
+
+def test_a_worker_that_does_not_see_the_folder_stops(made, asked, tmp_path):
+    output = Output(tmp_path / "out")
+    output.open(asked, list_videos(str(made / "videos"))[:2], {})
+    outcome = Work(replace(output, id="of another"), asked)(0)
+    assert "all machines must share it" in outcome.stop
+    assert output.done() == set()
+
+
 def test_a_long_video_that_ends_in_damage_has_failed_as_a_whole(made, asked, tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     good = write_video(tmp_path / "good.mp4", (rng.random((48, 24, 32, 3)) * 200).astype(np.uint8), 8.0)

@@ -12,15 +12,15 @@ import corpus_files
 
 
 def test_every_video_gives_a_result_or_one_clear_line():
-    words = [sys.executable, str(Path(corpus.__file__)), "--count", "205"]
+    words = [sys.executable, str(Path(corpus.__file__)), "--count", "120"]
     ran = subprocess.run(words, capture_output=True, text=True, timeout=900)
     figures = json.loads(ran.stdout)
     assert figures["failures"] == []
     assert ran.returncode == 0, ran.stderr
     for kind in ("read", "explain", "check"):
         results, lines = figures["results"][kind], figures["clear lines"][kind]
-        assert results + lines == figures["videos"] == 205
-        assert min(results, lines) > 40, "some of both"
+        assert results + lines == figures["videos"] == 120
+        assert min(results, lines) > 20, "some of both"
 
 
 def test_the_same_seed_makes_the_same_videos(tmp_path):

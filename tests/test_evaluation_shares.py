@@ -4,13 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from test_evaluation_state import StopError, command, run
 from toy_squares import Squares
 from whytube.errors import ArgumentError, ModelError
-from whytube.evaluation.state import Share, shares_of, state_path
+from whytube.evaluation.state import Share, missing_shares, shares_of, state_path
 
 
 def shared(path, *shares, **changes):
@@ -113,7 +114,7 @@ def test_the_command_shares_and_puts_together(tmp_path):
     def ended(*words, folder=tmp_path):
         return subprocess.run(command(folder, *words, "--count", "7"), **how)
 
-    for share in ("1/2", "2/2"):
+    for share in ("2/2", "1/2"):
         done = ended("--share", share)
         assert done.returncode == 0, done.stderr
         assert "once all 2 shares are, --resume instead of --share writes" in done.stderr
@@ -139,6 +140,14 @@ def test_the_command_shares_and_puts_together(tmp_path):
     assert ended(folder=tmp_path / "whole").returncode == 0
     found, whole = (json.loads((folder / "results.json").read_text()) for folder in (tmp_path, tmp_path / "whole"))
     assert found == whole
+
+
+def test_shares_without_a_file_are_told():
+    def files(*names):
+        return [Path(f"results.share-9.json.share-{name}.part.safetensors") for name in names]
+
+    assert missing_shares(files("1-of-2", "2-of-2")) == []
+    assert list(map(str, missing_shares(files("2-of-3")))) == ["1/3", "3/3"]
 
 
 def test_a_damaged_share_is_refused(tmp_path):

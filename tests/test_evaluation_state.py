@@ -197,7 +197,7 @@ def test_fingerprints_tell_weights_and_settings_apart():
 
 def command(folder, *words):
     out = folder / "results.json"
-    words = ("--peers", "centre", "--count", "40", "--fills", "mean", "--device", "cpu", "--out", str(out), *words)
+    words = ("--peers", "centre", "--count", "24", "--fills", "mean", "--device", "cpu", "--out", str(out), *words)
     return [sys.executable, "-m", "whytube", "evaluate", "--effort", "1", *words]
 
 
@@ -224,7 +224,7 @@ def test_the_command_goes_on_after_ctrl_c_and_keeps_what_it_has(tmp_path):
     (tmp_path / "whole").mkdir()
     whole = subprocess.run(command(tmp_path / "whole", "--json"), capture_output=True, text=True, env=environment)
     assert whole.returncode == 0, whole.stderr
-    assert "evaluating: 40 clips of world, 3 negatives of each, 2 methods, regions masked with mean" in whole.stderr
+    assert "evaluating: 24 clips of world, 3 negatives of each, 2 methods, regions masked with mean" in whole.stderr
     assert json.loads(out.read_text()) == json.loads(whole.stdout)
     assert [file.name for file in (tmp_path / "whole").iterdir()] == ["results.json"]
 

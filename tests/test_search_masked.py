@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,6 +24,15 @@ def test_masked_logits_are_asked_for_only_where_tried():
     torch.testing.assert_close(logits[0, 1], question.features.logits[0])
     by_hand = model.eval()(erase(question.clips[1:], box_masks(boxes[1, :1], model.size), fill="zero"))
     torch.testing.assert_close(logits[1, 2], by_hand[0].detach())
+
+
+@pytest.mark.parametrize(("half", "least"), [(True, 64), (False, 18)])
+def test_a_gpu_runs_fewer_clips_at_a_time_in_full_precision(half, least):
+    """The clips of J-HMDB's I3D: four times the memory of a clip in half precision, at a quarter of the clips."""
+    network = I3D(("a", "b"), frames=32, size=(144, 192))
+    network = network.half() if half else network
+    on_a_gpu = SimpleNamespace(clips=SimpleNamespace(is_cuda=True, shape=(1, 3, 32, 144, 192)))
+    assert masked._at_once(network, on_a_gpu) == least
 
 
 def test_large_clips_are_asked_about_one_by_one(monkeypatch):

@@ -36,7 +36,9 @@ def test_steps_clips_and_memory_are_said():
     assert plan_explainer(i3d(), Tints(20), QUICK, CPU).steps == 8
 
 
-def test_what_is_kept_frozen_or_larger_counts():
+def test_what_is_kept_frozen_or_larger_counts(monkeypatch):
+    monkeypatch.setattr(plan, "used_bytes", lambda: 0)  # which changes by itself
+
     def bytes_of(recipe):
         return plan_classifier(i3d(), Tints(2000), recipe, CPU).memory
 
@@ -46,6 +48,24 @@ def test_what_is_kept_frozen_or_larger_counts():
     assert (
         bytes_of(replace(QUICK, distinct=1000)) >= bytes_of(replace(QUICK, distinct=1)) + 0.9 * 1000 * 3 * 8 * 64 * 64
     )
+
+
+def test_decoded_clips_that_a_source_keeps_are_no_reason_to_doubt(monkeypatch):
+    monkeypatch.setattr(plan, "used_bytes", lambda: 0)
+    source = Tints(10**6)
+    source.cache_bytes = 64 * 10**9
+
+    def planned(device, free, recipe=QUICK):
+        monkeypatch.setattr(plan, "free_bytes", lambda _: free)
+        return plan_classifier(i3d(), source, recipe, device)
+
+    gpu = torch.device("cuda")
+    assert planned(gpu, 24 * 10**9).memory < 5e9, "they are in the host's memory"
+    small, large = planned(CPU, 10 * 10**9), planned(CPU, 1000 * 10**9)
+    assert small.memory == 10 * 10**9, "as many as there is room for"
+    assert small.warning is None
+    assert large.memory > 64e9
+    assert planned(CPU, 1000 * 10**9, replace(QUICK, distinct=8)).memory < 5e9, "they are kept elsewhere"
 
 
 def test_several_processes_share_batches_and_a_cpus_memory(monkeypatch):

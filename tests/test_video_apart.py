@@ -96,6 +96,18 @@ def test_none_where_no_process_can_be_started(tmp_path, readers):
         assert readers.read(make_video(tmp_path / "a.mp4"), empty(), threads=1) is None
 
 
+def test_places_of_modules_that_are_no_text_are_passed_over(tmp_path, readers, monkeypatch):
+    path = make_video(tmp_path / "a.mp4")
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])  # as many a notebook does, and Python bears
+    assert readers.read(path, empty(), threads=1) is not None
+
+
+def test_whatever_goes_wrong_is_none(tmp_path, readers, monkeypatch):
+    path = make_video(tmp_path / "a.mp4")
+    monkeypatch.setattr(apart, "SCRIPT", "import os; os.write(0, b'x' * 64)")  # no answer that anybody understands
+    assert readers.read(path, empty(), threads=1) is None
+
+
 def test_a_process_that_does_not_end_is_made_to(tmp_path, readers, began, monkeypatch):
     monkeypatch.setattr(apart, "PATIENCE", 0.05)
     assert readers.read(make_video(tmp_path / "a.mp4"), empty(), threads=1)

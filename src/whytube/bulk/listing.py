@@ -23,7 +23,7 @@ from whytube.data.layout.videos import VIDEO_SUFFIXES
 from whytube.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 MANIFESTS = (".csv", ".parquet")
 LOOKS_LIKE_A_PATTERN = "*?["
@@ -60,7 +60,7 @@ def list_videos(source: str) -> list[Listed]:
                 f"no file fits {source}: write the pattern in quotes, ** stands for folders of any depth"
             )
         places = [Path(path).absolute() for path in found]
-        if not PurePosixPath(source).suffix:  # the pattern does not say which files
+        if not _plain_suffix(source):  # the pattern does not say which files
             places = [place for place in places if place.is_dir() or place.suffix.lower() in VIDEO_SUFFIXES]
         videos = dict.fromkeys(video for place in places for video in _inside(place))
         if not videos:
@@ -71,6 +71,11 @@ def list_videos(source: str) -> list[Listed]:
             f"cannot find {source}: name a folder, a pattern, a manifest (.csv, .parquet) or an address"
         )
     return [Listed(str(path.absolute())) for path in find_videos([Path(source)])]
+
+
+def _plain_suffix(pattern: str) -> bool:
+    suffix = PurePosixPath(pattern).suffix
+    return bool(suffix) and not any(letter in suffix for letter in LOOKS_LIKE_A_PATTERN)
 
 
 def _inside(place: Path) -> list[Path]:
@@ -128,10 +133,26 @@ def _stored(source: str) -> list[str]:
     names = sorted(file.path for file in files if file.type == fs.FileType.File)
     rest = unquote("/".join(pattern.parts[len(plain) :]))
     below = [name.removeprefix(path).lstrip("/") for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES]
-    videos = [name for name in below if not rest or fnmatch.fnmatch(name, rest)]
+    videos = [name for name in below if not rest or _below(name.split("/"), rest.split("/"))]
     if not videos:
         raise ArgumentError(f"there is no video at {source}")
     return [f"{root.rstrip('/')}/{quote(name)}{settings}" for name in videos]
+
+
+def _below(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path, or a folder that it is in, fits a pattern."""
+    return any(_fits(parts[:depth], pattern) for depth in range(1, len(parts) + 1))
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path fit those of a pattern, as `glob` has it: ** stands for any number of folders."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**" and len(pattern) > 1:
+        return any(_fits(parts[skipped:], pattern[1:]) for skipped in range(len(parts)))
+    if not parts:
+        return False
+    return pattern[0] == "**" or (fnmatch.fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:]))
 
 
 def _manifest(source: str) -> list[Listed]:
@@ -143,7 +164,8 @@ def _manifest(source: str) -> list[Listed]:
     for line, (video, label) in enumerate(rows, start=first):
         if not video:
             raise DataError(f"{source}, row {line}: the column `video` is empty")
-        whole = video if is_address(video) or Path(video).is_absolute() else f"{folder}/{video}{settings}"
+        name = quote(video) if is_address(source) else video  # a name, not a part of an address
+        whole = video if is_address(video) or Path(video).is_absolute() else f"{folder}/{name}{settings}"
         found.append(Listed(whole, label))
     if not found:
         raise DataError(f"{source} lists no video")

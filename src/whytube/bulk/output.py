@@ -1,7 +1,7 @@
 """The folder of a bulk run: what is asked, which videos, and the answers.
 
-    OUT/run.json            model, settings and versions; a run of another model or other settings is refused once
-                            there are answers
+    OUT/run.json            model, settings, versions, and an id by which workers know that they see this folder; a run
+                            of another model or other settings is refused once there are answers
     OUT/videos.parquet      every video with its row and shard, in the order in which they were listed
     OUT/reasons/            a Parquet file per shard: an answer per video and negative class
     OUT/failures/           a Parquet file per shard: videos that could not be explained, and why
@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
+import uuid
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from whytube.bulk.listing import Listed
@@ -70,9 +72,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Output:
-    """The folder of a run."""
+    """The folder of a run; id: that of its run.json, for workers, which may see another folder of this name."""
 
     folder: Path
+    id: str = ""
 
     def open(self, asked: Asked, listed: Sequence[Listed], versions: Mapping[str, str]) -> list[int]:
         """Begin, or go on with what is there. New videos are added after those that are listed.
@@ -84,19 +87,39 @@ class Output:
             for part in (self.folder / name).glob(".*.part"):  # of workers that were killed
                 part.unlink(missing_ok=True)
         path = self.folder / "run.json"
+        if not path.exists() and self._shards("reasons"):
+            raise DataError(f"{self.folder} holds answers, but not its run.json: choose another folder")
         if path.exists() and (other := self._others(asked)):
-            if self.done():
+            if self._shards("reasons"):
                 raise DataError(
                     f"{self.folder} holds answers to other questions ({other}): choose another folder, or ask the same"
                 )
             self.forget_attempts()  # no question was answered yet, and rows will be those of other videos
-            for stale in (*(self.folder / "failures").iterdir(), self.folder / "videos.parquet", path):
+            failures = [self.folder / "failures" / _name(shard) for shard in self._shards("failures")]
+            for stale in (*failures, self.folder / "videos.parquet", path):
                 stale.unlink(missing_ok=True)  # run.json last: a run that is ended here begins anew, too
         sizes = self._list(listed, SHARD if asked.window is None else 1)  # long videos one by one
-        if not path.exists():  # last: what is listed is whole
-            text = json.dumps(asked.told() | {"versions": dict(versions)}, indent=1)
-            write_whole(path, text + "\n", error=DataError)
+        told = read_json(path, error=DataError) if path.exists() else asked.told() | {"versions": dict(versions)}
+        if "id" not in told:  # last: what is listed is whole
+            told["id"] = uuid.uuid4().hex
+            write_whole(path, json.dumps(told, indent=1) + "\n", error=DataError)
         return sizes
+
+    def for_workers(self) -> Output:
+        """Return this folder, which is open, with its id."""
+        return replace(self, id=read_json(self.folder / "run.json", error=DataError)["id"])
+
+    def require_shared(self) -> None:
+        """Require that this process sees the folder that the run was begun in, not another one of that name."""
+        if not self.id:
+            return
+        try:
+            same = self.for_workers().id == self.id
+        except (DataError, KeyError, TypeError):
+            same = False
+        if not same:
+            here = platform.node()
+            raise DataError(f"a worker on {here} does not see the folder {self.folder}: all machines must share it")
 
     def _others(self, asked: Asked) -> str:
         """Tell which settings of the run that is there are others, "" for none."""
@@ -155,11 +178,10 @@ class Output:
 
     def done(self) -> set[int]:
         """Shards whose answers are there, and their failures."""
-        reasons, failures = (
-            {int(found[1]) for path in (self.folder / name).iterdir() if (found := NAMED.fullmatch(path.name))}
-            for name in ("reasons", "failures")
-        )
-        return reasons & failures
+        return self._shards("reasons") & self._shards("failures")
+
+    def _shards(self, name: str) -> set[int]:
+        return {int(found[1]) for path in (self.folder / name).iterdir() if (found := NAMED.fullmatch(path.name))}
 
     def is_done(self, shard: int) -> bool:
         """Whether the answers of a shard are there."""

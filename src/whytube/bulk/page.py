@@ -74,7 +74,7 @@ def write_page(answers: Answers, path: Path, top: int = 10, clips: int = CLIPS) 
 def _hidden(count: int, places: int, which: str) -> str:
     """Say what the page leaves out of a matrix."""
     said = [f"Of {count} cells the {CELLS} {which} are shown."] if count > CELLS else []
-    said += [f"The {places} {which} have example clips."] if count > places else []
+    said += [f"The {places} {which} have example clips."] if count > places > 0 else []
     return " ".join(said)
 
 

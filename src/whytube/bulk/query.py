@@ -37,7 +37,9 @@ def _top_word(keys: str, answers: str = "answers") -> str:
     return f"""(
         SELECT {keys}, word, count(*)::DOUBLE / any_value(total) AS share FROM (
             SELECT *, count(*) OVER (PARTITION BY {keys}) AS total FROM {_telling(answers)}
-        ) GROUP BY {keys}, word QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY count(*) DESC, word) = 1
+        ) GROUP BY {keys}, word QUALIFY row_number() OVER (
+            PARTITION BY {keys} ORDER BY count(*) DESC, word = '{REGION}', avg(reason.fall) DESC, word
+        ) = 1
     )"""
 
 
@@ -64,7 +66,8 @@ QUERIES = {
         FROM answers GROUP BY ALL ORDER BY explained, answers DESC, positive, negative LIMIT $top
     """,
     "failures": """
-        SELECT replace(error, video, 'the video') AS error, count(*) AS videos, min(video) AS example
+        SELECT replace(replace(error, 'file or folder ' || video, 'such file or folder'), video, 'the video') AS error,
+               count(*) AS videos, min(video) AS example
         FROM failures GROUP BY ALL ORDER BY videos DESC, error LIMIT $top
     """,
     "totals": """

@@ -6,7 +6,9 @@ import importlib.util
 import logging
 import math
 import os
+import signal
 import socket
+import threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,9 +72,11 @@ def run_bulk(
     if workers == 0 and ray is not None:
         raise ArgumentError("`workers=0` runs in this process, and `ray` names a cluster: give one of them")
     _require_answer(ray)
+    out = out.absolute()  # workers of a cluster are in folders of their own
     with locked_folder(out, who="another bulk run", error=DataError):
         output = Output(out)
         sizes, done = output.open(asked, listed, versions), output.done()
+        output = output.for_workers()
         videos = sum(sizes)
         left = [shard for shard in range(len(sizes)) if shard not in done]
         before = videos - sum(sizes[shard] for shard in left)
@@ -90,12 +94,14 @@ def run_bulk(
                 count += sizes[outcome.shard]
                 if progress is not None:
                     progress(count, videos)
+        if lost := len({*left} - output.done()):
+            raise DataError(f"the answers of {lost} shards are not in {out}: do all workers write to this folder?")
         return Summary(videos, explained, failed, before)
 
 
 def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> Generator[Outcome, None, None]:
-    work = Work(output, asked, device=device)
-    yield from map(work, shards, [*shards[1:], None])
+    with closing(Work(output, asked, device=device)) as work:
+        yield from map(work, shards, [*shards[1:], None])
 
 
 class _Actor:
@@ -163,7 +169,8 @@ def _cluster(workers: int | None, address: str | None) -> Iterator[Any]:
     cores = max(workers or 1, os.cpu_count() or 1)
     where = {"address": "local", "num_cpus": cores} if address is None else {"address": address}
     try:
-        ray.init(**where, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        with _own_signals():
+            ray.init(**where, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         what = "start Ray here" if address is None else f"join a Ray cluster at {address}"
         raise ArgumentError(f"cannot {what}: {' '.join(str(error).split())[:300]}") from error
@@ -175,11 +182,26 @@ def _cluster(workers: int | None, address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what this program does at a signal: Ray would end it with a code of its own, files half written."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():  # elsewhere nobody may change them, Ray neither
+            for number, handler in kept.items():
+                if handler is not None:
+                    signal.signal(number, handler)
+
+
 def _require_answer(address: str | None) -> None:
     """Refuse an address HOST:PORT where nothing listens: Ray would try for minutes."""
-    host, _, port = (address or "").rpartition("/")[2].rpartition(":")
-    if not port.isdecimal():
+    if address in (None, "auto"):
         return
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        raise ArgumentError(f"`ray` must be the address of a cluster, HOST:PORT, or auto, got {address!r}")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, OverflowError) as error:

@@ -76,6 +76,10 @@ class Work:
 
         following: the shard that comes next, whose first videos are read while the last ones of this are explained.
         """
+        try:
+            self.output.require_shared()
+        except DataError as error:
+            return Outcome(shard, stop=str(error))
         rows = self._rows(shard)
         if self._begun is not None and self._begun.shard != shard:
             self._give_up()
@@ -98,12 +102,15 @@ class Work:
         failed = self.output.failed(shard)
         return Outcome(shard, len(rows) - failed, failed)
 
-    def _give_up(self) -> None:
+    def close(self) -> None:
         """Read nothing more; videos that were read for nothing are not in hand any more."""
         self._reader.shutdown(wait=True, cancel_futures=True)
         if self._begun is not None:
             self.output.finish(row.row for row in self._begun.rows)
         self._begun = None
+
+    def _give_up(self) -> None:
+        self.close()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="reading ahead")
 
     def _begin_following(self) -> None:
@@ -156,13 +163,19 @@ class Work:
                     if self.asked.window is None:
                         yield Read(row, read_clip(path, frames=classifier.frames, size=classifier.size), content)
                         continue
-                    stride = max(1, round(probe(path).fps * self.asked.window / classifier.frames))
+                    stride = self._stride(path)
                     for clip in iter_windows(path, frames=classifier.frames, stride=stride, size=classifier.size):
                         yield Read(row, clip, content)
             except Exception as error:  # whatever a file does to a decoder, the others are read
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise DataError(f"no room for a copy of {row.video} in {tempfile.gettempdir()}") from error
                 yield Read(row, error=_told(error).replace(str(path), row.video))
+
+    def _stride(self, path: Path) -> int:
+        """Frames from one to the next of a window; of a video that is shorter than one, spread over all of it."""
+        assert self.asked.window is not None
+        info, frames = probe(path), self.model.classifier.frames
+        return max(1, min(round(info.fps * self.asked.window / frames), -(-info.frames // frames)))
 
     def _answers(self, reads: Sequence[Read]) -> Iterator[dict[str, Any] | Read]:
         """Explain clips together; where that fails, each by itself, so that one does not spoil the others."""

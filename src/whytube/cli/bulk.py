@@ -95,7 +95,7 @@ def bulk(
         weights += f"+{model_hash(loaded.scores)}"
     del loaded
     asked = Asked(
-        model=str(Path(model).absolute()) if Path(model).exists() and not shipped else model,
+        model=model if shipped else _found_anywhere(model),
         model_hash=weights,
         negatives=named,
         k=check_int(k, "k", 1),
@@ -149,6 +149,14 @@ def query(
         print_plain(line)
     if html is not None:
         print_plain(f"page: {html}")
+
+
+def _found_anywhere(model: str) -> str:
+    """Name a folder, a file or FILE.py:NAME so that workers find it, whatever folder they are in."""
+    file, colon, name = model.rpartition(":")
+    if colon and file.endswith(".py"):
+        return f"{Path(file).absolute()}:{name}"
+    return str(Path(model).absolute()) if Path(model).exists() else model
 
 
 def _require_labels(source: str, listed: Sequence[Listed], classifier: VideoClassifier) -> None:

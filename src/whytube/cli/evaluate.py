@@ -281,7 +281,7 @@ def _require_new_state(own: Path | None, whole: Path | None, *, resume: bool, ov
 
     own: the state of this run. whole: that of the whole evaluation, beside which shares lie.
     """
-    from whytube.evaluation.state import shares_of
+    from whytube.evaluation.state import missing_shares, shares_of
 
     shares = [] if whole is None or own != whole else shares_of(whole)
     if own != whole and whole is not None and whole.exists():
@@ -289,6 +289,9 @@ def _require_new_state(own: Path | None, whole: Path | None, *, resume: bool, ov
     if own is not None and resume and not own.exists() and not shares:
         errors.print(f"there is no {own} to resume from: beginning anew", highlight=False, soft_wrap=True)
     if resume and shares:
-        errors.print(f"putting {len(shares)} shares together", highlight=False, soft_wrap=True)
+        text, missing = f"putting {len(shares)} shares together", missing_shares(shares)
+        if missing:
+            text = f"there is no share {', '.join(map(str, missing))}: judging its clips here, if it still runs stop it"
+        errors.print(text, highlight=False, soft_wrap=True)
     for path in [own, *shares]:
         require_new(path, overwrite=resume or overwrite, also=", go on with --resume")

@@ -74,7 +74,8 @@ class Plain(TyperCommand):
 def open_source(data: str, *, size: tuple[int, int], frames: int, seed: int = 0, again: bool = False) -> Source:
     """Open the embedded world or a folder of videos as a source of clips.
 
-    again: clips will be asked for again and again, so a quarter of the memory that is free may hold decoded ones.
+    again: who asks will ask for the same clips many times and keeps nothing of them, so a quarter of the memory that is
+    free may hold decoded ones.
     """
     if data == "world":
         from whytube.data.world import World

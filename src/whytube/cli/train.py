@@ -110,7 +110,7 @@ def train_classifier(
         how, settings = changed(find_recipe(recipe), asked)
         _check_settings(settings, preset, pretrained, how)
         blank = _network(["any", "other"], preset, pretrained, settings, seed)
-        source = open_source(data, size=blank.size, frames=blank.frames, seed=seed, again=True)
+        source = open_source(data, size=blank.size, frames=blank.frames, seed=seed, again=how.distinct is None)
         judged = {"test": clips_to_take(source, "test", test or None)}
         judged |= {"val": clips_to_take(source, "val", val)} if val else {}
         model = _network(source.classes, preset, pretrained, settings, seed)
@@ -211,7 +211,7 @@ def train_explainer(
         if others:
             raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
         model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
-        source = open_source(data, size=model.size, frames=model.frames, seed=seed, again=True)
+        source = open_source(data, size=model.size, frames=model.frames, seed=seed)
         learnt = _response_of(response, model, where) if response else None
         origin = provenance(where, seed=seed) | {
             "data": Path(data).name,

@@ -81,6 +81,13 @@ class Share:
         return whole.with_name(f"{whole.name.removesuffix(STATE)}.share-{self.number}-of-{self.of}{STATE}")
 
 
+def missing_shares(files: Sequence[Path]) -> list[Share]:
+    """Say which shares have no file, by the names of those that do."""
+    known = {tuple(map(int, path.name.removesuffix(STATE).rpartition(".share-")[2].split("-of-"))) for path in files}
+    totals = {of for _, of in known}
+    return [Share(i, of) for of in sorted(totals) for i in range(1, of + 1) if (i, of) not in known]
+
+
 def shares_of(whole: Path) -> list[Path]:
     """Find the files of shares that lie beside the whole evaluation's state."""
     return sorted(whole.parent.glob(f"{glob.escape(whole.name.removesuffix(STATE))}.share-*-of-*{STATE}"))

@@ -30,7 +30,7 @@ _CLIPS = 64
 _PIXELS = {"cpu": 2**22, "cuda": 2**26}
 """At most so many clips, and pixels of them, are masked and classified at a time; a CPU's caches hold few."""
 _FULL = 4
-"""A network that runs in full precision only, whose maps may be of any size, has so many times fewer."""
+"""A network that runs in full precision on a GPU has so many times fewer."""
 _COPIES: WeakKeyDictionary[VideoClassifier, tuple[list[tuple[int, int]], VideoClassifier]] = WeakKeyDictionary()
 """Networks in half precision, with the state of the weights that they were made of."""
 _KEPT = WeakTensorKeyDictionary()
@@ -66,9 +66,7 @@ def masked_logits(
     tubes = Tubes(different[:, 0].long(), different[:, 1:].unflatten(1, boxes.shape[-2:]))
     network = classifier if exact else search_copy(classifier)
     run = _in_blocks if network.block_cut and boxes.device.type == "cpu" else _whole
-    pixels = _PIXELS["cpu" if boxes.device.type == "cpu" else "cuda"]
-    pixels //= 1 if network.halvable or boxes.device.type == "cpu" else _FULL
-    chunk = max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
+    chunk = _at_once(network, question)
     own = question.features.logits
     logits = own.view(len(own), *[1] * (tried.ndim - 1), -1).repeat(1, *tried.shape[1:], 1)
     if len(tubes.owner):
@@ -79,9 +77,18 @@ def masked_logits(
         if not exact and wrong.any():  # more than half precision can hold
             again = Tubes(tubes.owner[wrong], tubes.boxes[wrong])
             with evaluating(classifier):
-                found[wrong] = _whole(classifier, eraser, own[again.owner], again, chunk)
+                found[wrong] = _whole(classifier, eraser, own[again.owner], again, _at_once(classifier, question))
         logits[tried] = found[place]
     return logits
+
+
+def _at_once(network: VideoClassifier, question: Question) -> int:
+    """How many of a question's clips a network is run on at a time."""
+    pixels = _PIXELS["cpu"]
+    if question.clips.is_cuda:
+        half = network.halvable and next(network.parameters()).dtype != torch.float32
+        pixels = _PIXELS["cuda"] // (1 if half else _FULL)
+    return max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
 
 
 def _whole(network: VideoClassifier, eraser: Eraser, own: torch.Tensor, tubes: Tubes, chunk: int) -> torch.Tensor:

@@ -150,7 +150,7 @@ def _plan(
     if recipe.distinct is not None:
         different = min(recipe.distinct, recipe.distinct if different is None else different)
     clip = 3 * model.frames * model.size[0] * model.size[1]
-    kept = clip * (different or 0) if recipe.distinct is not None else _cached(source, clip, different)
+    kept = clip * (different or 0) if recipe.distinct is not None else 0
     own = -(-recipe.batch_size // processes)
     kept += AHEAD * own * clip * 4 if recipe.distinct is None else 0  # floats
     peak = peak_of_step(model, own, step)
@@ -161,6 +161,9 @@ def _plan(
     free = free_bytes(device)
     if free is not None and device.type == "cpu":
         free = free // processes + used_bytes()  # what this process holds already is counted on both sides
+    if memory is not None and recipe.distinct is None and device.type == "cpu":
+        cached = _cached(source, clip, different)  # as much as there is room for: no reason why a run would not fit
+        memory += cached if free is None else min(cached, max(free - memory, 0))
     shape = (recipe.steps, recipe.batch_size, recipe.steps * recipe.batch_size, shown)
     return Plan(*shape, memory, free, device.type, processes=processes)
 

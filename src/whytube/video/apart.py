@@ -51,7 +51,7 @@ class Readers:
         try:
             reader = reader or _Reader()
             sampled = reader.read(str(Path(path).absolute()), out, threads)
-        except (OSError, EOFError):  # it could not be started, or was ended; a second try might fail as well
+        except Exception:  # it could not be started, or was ended; a second try might fail as well
             if reader is not None:
                 reader.close()
             self.close()
@@ -76,18 +76,19 @@ class _Reader:
     """One process. Requests and answers are pickled, pixels follow as they are."""
 
     def __init__(self) -> None:
+        path = json.dumps([place for place in sys.path if isinstance(place, str)])  # Python passes over others, too
         self._socket, theirs = socket.socketpair()
         self._messages = Connection(os.dup(self._socket.fileno()))
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", SCRIPT, json.dumps(sys.path)],
+                    [sys.executable, "-c", SCRIPT, path],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
                     process_group=0,  # Ctrl-C is for us alone
                 )
-        except OSError:
+        except BaseException:
             self._messages.close()
             self._socket.close()
             raise
