@@ -200,7 +200,7 @@ def _short(run: Results, names: Iterable[str]) -> str:
         "B rises most",
         "among three",
         "p(A) falls",
-        f"the same with black, as in the paper{', and as tubes were tried' if PAPERS_FILL in fills else ''}",
+        f"with black, the paper's fill{', which tubes were tried with' if PAPERS_FILL in fills else ''}: 1 / 3 / A falls",
         "word right 1 / 3",
         "masked clips",
     )
