@@ -53,7 +53,6 @@ from whytube.errors import DataError
 from whytube.evaluation.results import MethodResults, Results
 from whytube.files import read_json
 from whytube.search.anytime import FIT_WEIGHT
-from whytube.tubes import PAPERS_FILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -200,7 +199,7 @@ def _short(run: Results, names: Iterable[str]) -> str:
         "B rises most",
         "among three",
         "p(A) falls",
-        f"with black, the paper's fill{', which tubes were tried with' if PAPERS_FILL in fills else ''}: 1 / 3 / A falls",
+        "with black, the paper's fill: 1 / 3 / A falls",
         "word right 1 / 3",
         "masked clips",
     )
