@@ -276,6 +276,20 @@ def test_workers_in_other_folders_write_where_the_command_was_given(bulk, videos
     assert bulk_faults.differences(answers(bulk.folder / "answers"), plain[0]) == ""
 
 
+def test_a_worker_that_cannot_load_the_model_says_so_in_one_line(videos, tmp_path):
+    """As on a machine of a cluster that lacks something, here in a Ray of the run's own."""
+    broken = Bulk(tmp_path, workers=1)
+    lacks = 'def build():\n    if "ray" in sys.modules:\n        raise RuntimeError("no such thing on this machine")\n'
+    broken.model.write_text(broken.model.read_text().replace("def build():\n", lacks))
+    code, said, told = broken.run(videos, tmp_path / "out")
+    assert (code, said) == (2, ""), told
+    error = told.splitlines()[-1]
+    assert error.startswith("error: a worker on ")
+    assert f"could not load {broken.model}:build: " in error
+    assert "no such thing on this machine" in error
+    assert "Traceback" not in told
+
+
 def test_a_run_whose_answers_went_elsewhere_says_so(bulk, videos, tmp_path, monkeypatch):
     listed, asked = list_videos(str(videos))[:2], Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
     monkeypatch.setattr(whytube.bulk.run, "_here", lambda *_: (Outcome(0, explained=2) for _ in "a"))

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import math
 import os
+import platform
 import signal
 import socket
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whytube.bulk.output import Output
-from whytube.bulk.work import Outcome, Work
+from whytube.bulk.work import Outcome, Work, told
 from whytube.errors import ArgumentError, DataError
 from whytube.files import locked_folder
 
@@ -107,8 +108,14 @@ def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> G
 class _Actor:
     """A worker as Ray Data calls it: batches with a column of shards in, batches of outcomes out."""
 
+    work: Callable[[int, int | None], Outcome]
+
     def __init__(self, output: Output, asked: Asked, device: str) -> None:
-        self.work = Work(output, asked, device=device, threads=1 if device == "cpu" else None)
+        try:
+            self.work = Work(output, asked, device=device, threads=1 if device == "cpu" else None)
+        except Exception as error:  # Ray would tell of it in a hundred lines
+            text = f"a worker on {platform.node()} could not load {asked.model}: {told(error)}"
+            self.work = lambda shard, _: Outcome(shard, stop=text)
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         shards = batch["shard"].tolist()

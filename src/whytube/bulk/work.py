@@ -169,7 +169,7 @@ class Work:
             except Exception as error:  # whatever a file does to a decoder, the others are read
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise DataError(f"no room for a copy of {row.video} in {tempfile.gettempdir()}") from error
-                yield Read(row, error=_told(error).replace(str(path), row.video))
+                yield Read(row, error=told(error).replace(str(path), row.video))
 
     def _stride(self, path: Path) -> int:
         """Frames from one to the next of a window; of a video that is shorter than one, spread over all of it."""
@@ -186,8 +186,8 @@ class Work:
         except Exception as error:  # a network of the user's own may raise anything
             if len(reads) == 1:
                 same = f"classified as {self.asked.negatives[0]}, the class that was asked about"
-                told = same if isinstance(error, SameClassError) else _told(error)
-                yield replace(reads[0], clip=None, error=told)
+                why = same if isinstance(error, SameClassError) else told(error)
+                yield replace(reads[0], clip=None, error=why)
                 return
             for read in reads:
                 yield from self._answers([read])
@@ -294,7 +294,8 @@ class _Begun:
     groups: _Ahead
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """Write in one line what went wrong."""
     return str(error) if isinstance(error, WhytubeError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
