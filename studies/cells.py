@@ -67,6 +67,7 @@ TITLES = {
     "grad-cam-verified": "the best of contrastive Grad-CAM's tubes",
     "paper": "the paper's objective",
     "paper+verified": "the paper's tubes with our search",
+    "paper:sgd": "its objective with SGD at .0001",
     "paper-sgd": "the paper's objective, to the letter",
     "grad-cam": "contrastive, one tube",
     "random-tube": "one, of the areas of `ours`",

@@ -38,8 +38,10 @@ explainer() { # SPLIT CLASSIFIER
 }
 
 papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder, at its best and to the letter
-    "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" \
-        --objective paper --recipe paper-tuned --clips "${PAPER_CLIPS:-30000}" "${best[@]}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
+    local how=(--config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" --objective paper
+        --recipe paper-tuned --clips "${PAPER_CLIPS:-15000}")
+    "${whytube[@]}" train explainer "${how[@]}" "${best[@]}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
+    "${whytube[@]}" train explainer "${how[@]}" --set optimizer=sgd --lr 1e-4 --out "$2/paper-slow" --save "$2/paper-slow.json" "${quick[@]}"
     letter --config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" --out "$2/paper-sgd" \
         --save "$2/paper-sgd.json" "${quick[@]}"
 }
@@ -48,8 +50,8 @@ judge() { # SPLIT COUNT
     local dir=$out/i3d-$1
     papers "$1" "$dir"
     judged "$out/jhmdb-$1.json" --config "$config" --data "$out/jhmdb-$1" --model "$dir" --count "$2" --effort "$effort" \
-        --with "$dir/paper/explainer.safetensors" --with "$dir/paper-sgd/explainer.safetensors" --fills "$fills" \
-        --peers "$main"
+        --with "$dir/paper/explainer.safetensors" --with "paper:sgd=$dir/paper-slow/explainer.safetensors" \
+        --with "$dir/paper-sgd/explainer.safetensors" --fills "$fills" --peers "$main"
 }
 
 judged() { # FILE.json OPTION ...: evaluate, the clips shared among processes; goes on where it was stopped

@@ -81,10 +81,13 @@ classifier() { # DIR SEED FC: trained until it is right often enough, so that ne
 
 papers() { # DIR SEED [CLASSIFIER]: the paper's objective at its best and to the letter, and the options that judge them, $with
     local classifier=${3:-$1/classifier.safetensors}
-    "${whytube[@]}" train explainer --classifier "$classifier" --objective paper --seed "$2" --out "$1/paper" \
-        --save "$1/paper.json" --recipe paper-tuned --distinct 2000 --clips "${PAPER_CLIPS:-30000}" "${paper_set[@]}" "${best[@]}"
+    local how=(--classifier "$classifier" --objective paper --seed "$2" --recipe paper-tuned --distinct 2000 "${paper_set[@]}")
+    "${whytube[@]}" train explainer "${how[@]}" --out "$1/paper" --save "$1/paper.json" --clips "${PAPER_CLIPS:-15000}" "${best[@]}"
+    "${whytube[@]}" train explainer "${how[@]}" --out "$1/paper-slow" --save "$1/paper-slow.json" \
+        --clips "${PAPER_CLIPS:-15000}" --set optimizer=sgd --lr 1e-4
     letter --classifier "$classifier" --seed "$2" --out "$1/paper-sgd" --save "$1/paper-sgd.json" "${paper_set[@]}"
-    with=(--with "$1/paper/explainer.safetensors" --with "$1/paper-sgd/explainer.safetensors" --fills "$fills")
+    with=(--with "$1/paper/explainer.safetensors" --with "paper:sgd=$1/paper-slow/explainer.safetensors"
+        --with "$1/paper-sgd/explainer.safetensors" --fills "$fills")
 }
 
 network() { # SEED FC: a classifier with its explainers, judged

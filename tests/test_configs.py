@@ -211,8 +211,10 @@ def test_the_shipped_demo_is_judged_in_all_its_tables(record, monkeypatch):
     for name, value in {"COUNT": "7", "STAGES": "shipped", "PAPER_BEST": "--lr 3e-4"}.items():
         monkeypatch.setenv(name, value)
     calls = record(ROOT / "studies" / "world.sh", "out")
-    best, letter = (parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"])
-    assert (best["classifier"], best["objective"], best["lr"], best["clips"]) == ("demo", "paper", 3e-4, 30_000)
+    best, slow, letter = (parsed(*words)[1] for words in calls if words[:2] == ["train", "explainer"])
+    assert (best["classifier"], best["objective"], best["lr"], best["clips"]) == ("demo", "paper", 3e-4, 15_000)
+    assert (slow["objective"], slow["lr"], slow["clips"]) == ("paper", 1e-4, 15_000)
+    assert slow["changes"] == ["optimizer=sgd"]
     assert (letter["classifier"], letter["objective"], letter["lr"]) == ("demo", "paper-sgd", None), "its own rate"
     judged = {str(options["out"]): options for _, options in (parsed(*w) for w in calls if w[0] == "evaluate")}
     assert set(judged) == {

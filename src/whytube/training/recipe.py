@@ -176,7 +176,7 @@ EXPLAINER_RECIPES: dict[str, Recipe] = {
     # size was 30."
     "paper": Recipe(clips=120_000, batch_size=30, schedule="steps"),
     # The paper's objective at its best: docs/training.md compares rates and optimizers on val clips.
-    "paper-tuned": Recipe(clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-3, warmup=0.05),
+    "paper-tuned": Recipe(clips=15_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-3, warmup=0.05),
     # What converges: features standardised by the objective, AdamW, a rate that rises and falls.
     "converging": Recipe(
         clips=30_000, batch_size=30, distinct=6_000, optimizer="adamw", lr=1e-2, warmup=0.05, masked_runs=48_000

@@ -16,7 +16,7 @@ export class OwnPanel {
     this.opener = find("[data-do=draw]", pane.root);
     this.tube = null;
     this.answer = null; // {result, explanation}
-    this.tool = new DrawTool(pane.stage.canvas, { frame: () => pane.player.frame, changed: () => this.#changed() });
+    this.tool = new DrawTool(pane.stage.canvas, { frame: () => pane.player.goal, changed: () => this.#changed() });
     const on = (name, click) => find(`[data-do=${name}]`, this.root).addEventListener("click", click);
     this.opener.addEventListener("click", () => (this.tube ? this.#close() : this.#open()));
     on("add-box", () => this.tool.addBox());
@@ -28,7 +28,7 @@ export class OwnPanel {
   }
 
   get #frame() {
-    return this.pane.player.frame;
+    return this.pane.player.goal;
   }
 
   #edit(change) {
