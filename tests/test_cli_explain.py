@@ -1,4 +1,6 @@
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -72,3 +74,28 @@ def test_the_profile_adds_up(capsys):
         ["search", "1.50", "75", "%"],
         ["total", "2.00", "100", "%"],
     ]
+
+
+@pytest.mark.parametrize("words", [("--overlay", "clip.mp4"), ("--save", "clip.mp4"), ("--coco", "link.mp4")])
+def test_the_video_that_is_explained_is_never_written_over(tmp_path, words):
+    clip = write_video(tmp_path / "clip.mp4", Tints(size=32, frames=4).batch("test", [0]).clips[0], 8.0)
+    (tmp_path / "link.mp4").symlink_to(clip)
+    before = clip.read_bytes()
+    command = [sys.executable, "-m", "whytube", "explain", "clip.mp4", "--overwrite", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr == f"error: {words[1]} is the video that is explained: choose another name\n"
+    assert clip.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "10000 -"), ({"GOMP_SPINCOUNT": "7"}, "7 -"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "- ACTIVE")],
+)
+def test_threads_that_wait_leave_the_cores_to_others_unless_the_user_decides(given, found):
+    code = "import os, sys; sys.argv = ['whytube', '--help']; from whytube.__main__ import main\n"
+    code += "try: main()\nexcept SystemExit: pass\n"
+    code += "print(*(os.environ.get(name, '-') for name in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')))"
+    own = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own | given).stdout
+    assert said.splitlines()[-1] == found

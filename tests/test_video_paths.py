@@ -41,7 +41,7 @@ def special(tmp_path):
         ("socket.mp4", "is a socket; expected"),
         ("loop.mp4", "cannot be read: .*symbolic links"),
         ("/dev/zero", "is a device; expected"),
-        ("inner/again/inner", "has no frames in it"),
+        ("inner/again/inner", "holds neither videos nor frames"),
     ],
 )
 def test_what_is_no_file_is_refused_at_once(special, name, told):

@@ -60,7 +60,8 @@ def make_folder(path: str | os.PathLike[str], *, error: type[WhytubeError] = Why
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise error(f"cannot make the folder {folder}: {problem.strerror or problem}. Choose another name") from problem
+        why = "it is a file" if folder.is_file() else problem.strerror or problem
+        raise error(f"cannot make the folder {folder}: {why}. Choose another name") from problem
     return folder
 
 

@@ -183,15 +183,19 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _word_line(row: dict[str, Any]) -> str:
     fit = "" if row["fit"] is None else f", fits {100 * row['fit']:.0f} %"
-    return f"{row['positive']}, not {row['negative']}: {row['word']} ({row['answers']} answers{fit})"
+    return f"{row['positive']}, not {row['negative']}: {row['word']} ({_count(row['answers'], 'answer')}{fit})"
 
 
 def _confusion_line(row: dict[str, Any]) -> str:
-    return f"{row['positive']}, not {row['negative']}: {row['answers']} answers, {_explained(row)}"
+    return f"{row['positive']}, not {row['negative']}: {_count(row['answers'], 'answer')}, {_explained(row)}"
 
 
 def _truth_line(row: dict[str, Any]) -> str:
-    return f"{row['label']}, taken for {row['predicted']}: {row['clips']} clips, {_explained(row)}"
+    return f"{row['label']}, taken for {row['predicted']}: {_count(row['clips'], 'clip')}, {_explained(row)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _explained(row: dict[str, Any]) -> str:

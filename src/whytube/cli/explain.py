@@ -107,7 +107,7 @@ def explain(
     if several:
         _check_several(out, overlay, sheet, every=every, profile=profile, alone=(save, coco, cvat))
     elif save or overlay or sheet or coco or cvat:
-        _check_one(save, overlay, sheet, coco, cvat, overwrite=overwrite)
+        _check_one(videos[0], save, overlay, sheet, coco, cvat, overwrite=overwrite)
     if every and (why_not or save or overlay or sheet or coco or cvat):
         options = "--why-not, --save, --overlay, --sheet, --coco and --cvat"
         raise ArgumentError(f"--all answers for every class: leave out {options}")
@@ -184,10 +184,13 @@ def _holds_videos(place: Path) -> bool:
 
 
 def _check_one(
-    save: Path | None, overlay: Path | None, sheet: Path | None, *exported: Path | None, overwrite: bool
+    video: Path, save: Path | None, overlay: Path | None, sheet: Path | None, *exported: Path | None, overwrite: bool
 ) -> None:
     """Check the files of one explanation before any work is done, and make their folders."""
     require_new(save, overlay, sheet, *exported, overwrite=overwrite)
+    for path in (save, overlay, sheet, *exported):
+        if path is not None and path.exists() and video.exists() and path.samefile(video):
+            raise ArgumentError(f"{path} is the video that is explained: choose another name")
     if overlay is not None and overlay.suffix.lower().removeprefix(".") not in KINDS:
         raise ArgumentError(f"--overlay must end in .mp4, .gif or .png, got {overlay.name}")
     if sheet is not None and sheet.suffix.lower() != ".png":

@@ -210,7 +210,12 @@ def train_explainer(
         how, others = changed(find_recipe(recipe, EXPLAINER_RECIPES), asked)
         if others:
             raise unknown_name("field of a recipe", next(iter(others)), asdict(how))
-        model = load_model(classifier or out / "classifier.safetensors", device=where).classifier
+        trained = out / "classifier.safetensors"
+        if classifier is None and not trained.exists():
+            raise ArgumentError(
+                f"there is no {trained}: run `whytube train classifier` first, or name one, `classifier`"
+            )
+        model = load_model(classifier or trained, device=where).classifier
         source = open_source(data, size=model.size, frames=model.frames, seed=seed)
         learnt = _response_of(response, model, where) if response else None
         origin = provenance(where, seed=seed) | {

@@ -145,7 +145,8 @@ def find_weights(path_or_name: str | os.PathLike[str]) -> Path:
     if path.is_dir() and not (path / "classifier.safetensors").exists():
         raise ModelError(f"cannot use the folder {path}: expected classifier.safetensors in it, there is no such file")
     if not path.exists():
-        raise ModelError(f"cannot read {path}: there is no such file{nearest(path)}")
+        known = f". Name a shipped model ({', '.join(shipped_names())}), or a folder or file of a trained one"
+        raise ModelError(f"cannot read {path}: there is no such file{nearest(path) or known}")
     return path / "classifier.safetensors" if path.is_dir() else path
 
 

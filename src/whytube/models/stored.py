@@ -110,7 +110,7 @@ def _require_finite(tensors: Mapping[str, torch.Tensor], path: Path, verb: str) 
         if tensor.is_complex() or (tensor.is_floating_point() and tensor.element_size() < 2):
             raise ModelError(f"{verb} {path}: tensor {name!r} is {tensor.dtype}, expected 16 to 64 bits, real")
         if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise ModelError(f"{verb} {path}: tensor {name!r} holds values that are NaN or infinite")
+            raise ModelError(f"{verb} {path}: tensor {name!r} holds values that are NaN or infinite: train it again")
 
 
 def _as_json(header: dict[str, Any]) -> str:

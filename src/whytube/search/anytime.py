@@ -104,7 +104,7 @@ class Effort:
 
 def find_effort(effort: str | int) -> int:
     """Return the tubes that an effort stands for: one of EFFORTS, or their number."""
-    if isinstance(effort, str) and not effort.isdecimal():
+    if isinstance(effort, str) and not effort.removeprefix("-").isdecimal():
         if effort not in EFFORTS:
             known = f". Known: {', '.join(EFFORTS)}, or a number of tubes"
             raise ArgumentError(f"unknown effort {effort[:LONGEST]!r}{suggestion(effort, EFFORTS) or known}")

@@ -75,7 +75,9 @@ def fit_response(
     )
     loop = _ResponseLoop(classifier, source, own, device, ranks)
     with _frozen(classifier):
-        loop.run(folder, resume=resume, progress=progress, on_step=on_step, report_every=20, save_every=10)
+        # On a CPU a step may take minutes, and there are few: then each is recorded, and kept.
+        report_every = min(20, -(-steps // 20))
+        loop.run(folder, resume=resume, progress=progress, on_step=on_step, report_every=report_every, save_every=10)
     return loop.response.eval()
 
 

@@ -156,8 +156,8 @@ def open_folder(path: Path, *, salvage: bool = False, max_pixels: int = MAX_PIXE
     if not files:
         suffixes = ", ".join(FRAME_SUFFIXES)
         raise VideoError(
-            f"the folder {path} has no frames in it; expected files ending in {suffixes}, found "
-            f"{sum(1 for _ in path.iterdir())} other entries. Give the folder that holds the frames themselves"
+            f"the folder {path} holds neither videos nor frames (files ending in {suffixes}), but "
+            f"{sum(1 for _ in path.iterdir())} other entries. Give the folder that holds them itself"
         )
     entries = [Entry(file, index / ASSUMED_FPS) for index, file in enumerate(files)]
     return PictureSource(path, entries, fps=ASSUMED_FPS, salvage=salvage, max_pixels=max_pixels)
