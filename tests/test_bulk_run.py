@@ -22,7 +22,7 @@ import whytube.bulk.run
 from bulk_cluster import Nodes
 from bulk_faults import Bulk, answers, make_videos, shards, undisturbed
 from whytube.bulk.listing import Listed, list_videos
-from whytube.bulk.output import Asked
+from whytube.bulk.output import Asked, Output
 from whytube.bulk.run import Summary, _at_a_time, _shares, run_bulk
 from whytube.bulk.work import Outcome
 from whytube.cli import app
@@ -293,10 +293,25 @@ def test_a_worker_that_cannot_load_the_model_says_so_in_one_line(videos, tmp_pat
 def test_a_run_whose_answers_went_elsewhere_says_so(bulk, videos, tmp_path, monkeypatch):
     listed, asked = list_videos(str(videos))[:2], Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
     monkeypatch.setattr(whytube.bulk.run, "_here", lambda *_: (Outcome(0, explained=2) for _ in "a"))
+    monkeypatch.setattr(whytube.bulk.run, "LATE", 0.0)
     with pytest.raises(
         DataError, match=r"the answers of 1 shards are not in .*out: do all workers write to this folder"
     ):
         run_bulk(listed, asked, tmp_path / "out", versions={}, workers=0)
+
+
+def test_answers_that_are_seen_late_are_waited_for(bulk, videos, tmp_path, monkeypatch):
+    """As on a network file system, which shows what another machine wrote after a while."""
+    real, asked_for = Output.done, []
+
+    def late(output):
+        asked_for.append(real(output))
+        return set()
+
+    monkeypatch.setattr(Output, "done", late)
+    listed, asked = list_videos(str(videos))[:2], Asked(model=f"{bulk.model}:build", model_hash="", k=1, effort=2)
+    assert run_bulk(listed, asked, tmp_path / "out", versions={}, workers=0).explained == 2
+    assert asked_for == [set(), {0}]
 
 
 def test_reading_ahead_leaves_no_marks_where_a_run_is_stopped_between_two_shards(bulk, videos, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import platform
 import signal
 import socket
 import threading
+import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ BLOCKS = 1000
 AT_A_TIME, SHARED = 8, 8
 """Shards that a worker is given at a time at most, which another one is given when it dies; at least so many times
 each of the workers is given some."""
+
+LATE = 90.0
+"""Seconds after which files that other machines wrote are seen in a shared folder, as on NFS, at the latest."""
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """Nothing is sent anywhere, and Ray's own log stays in its files."""
@@ -95,9 +99,19 @@ def run_bulk(
                 count += sizes[outcome.shard]
                 if progress is not None:
                     progress(count, videos)
-        if lost := len({*left} - output.done()):
-            raise DataError(f"the answers of {lost} shards are not in {out}: do all workers write to this folder?")
+        _require_answers(output, left)
         return Summary(videos, explained, failed, before)
+
+
+def _require_answers(output: Output, shards: Sequence[int]) -> None:
+    """Require the files of shards that workers say are done."""
+    missing, last = {*shards} - output.done(), time.monotonic() + LATE
+    while missing and time.monotonic() < last:
+        time.sleep(0.5)
+        missing = {shard for shard in missing if not output.is_done(shard)}
+    if missing:
+        lost = f"the answers of {len(missing)} shards are not in {output.folder}"
+        raise DataError(f"{lost}: do all workers write to this folder?")
 
 
 def _here(output: Output, asked: Asked, shards: Sequence[int], device: str) -> Generator[Outcome, None, None]:
