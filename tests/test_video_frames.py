@@ -44,7 +44,7 @@ class TestFolder:
 
     def test_no_frames(self, tmp_path):
         (tmp_path / "inner").mkdir()
-        with pytest.raises(VideoError, match=r"no frames in it; expected files ending in .jpg.*found 1 other"):
+        with pytest.raises(VideoError, match=r"holds neither videos nor frames \(files ending in .jpg.*, but 1 other"):
             read_clip(tmp_path)
 
     @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n" + bytes(50), b"nothing like it"])
