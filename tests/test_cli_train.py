@@ -12,7 +12,7 @@ from whytube.classifiers import C3DResNet
 from whytube.cli import app
 from whytube.cli.train import _save_and_judge
 from whytube.data.export import export_world
-from whytube.errors import WhytubeError
+from whytube.errors import ArgumentError, WhytubeError
 from whytube.models import load_classifier, load_explainer, load_model, read_card, save_classifier
 from whytube.training import Recipe, evaluate_classifier, fit_classifier
 
@@ -110,3 +110,17 @@ def test_masking_does_other_things_to_other_classifiers(tmp_path, name, message)
     with pytest.raises(WhytubeError, match=message):
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("words", "again"), [((), True), (("--distinct", "4"), False)])
+def test_clips_that_a_training_keeps_are_not_kept_a_second_time(tmp_path, monkeypatch, words, again):
+    asked = []
+
+    def opened(data, **how):
+        asked.append(how["again"])
+        raise ArgumentError("enough")
+
+    monkeypatch.setattr("whytube.cli.train.open_source", opened)
+    with pytest.raises(ArgumentError, match="enough"):
+        CliRunner().invoke(app, ["train", "classifier", "--out", str(tmp_path / "run"), *words], catch_exceptions=False)
+    assert asked == [again]

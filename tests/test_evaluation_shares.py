@@ -148,6 +148,7 @@ def test_shares_without_a_file_are_told():
 
     assert missing_shares(files("1-of-2", "2-of-2")) == []
     assert list(map(str, missing_shares(files("2-of-3")))) == ["1/3", "3/3"]
+    assert missing_shares(files("1-of-1", "1-of-1 (copy)", "x-of-2")) == [], "files that somebody else named"
 
 
 def test_a_damaged_share_is_refused(tmp_path):

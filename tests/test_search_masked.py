@@ -31,7 +31,7 @@ def test_a_gpu_runs_fewer_clips_at_a_time_in_full_precision(half, least):
     """The clips of J-HMDB's I3D: four times the memory of a clip in half precision, at a quarter of the clips."""
     network = I3D(("a", "b"), frames=32, size=(144, 192))
     network = network.half() if half else network
-    on_a_gpu = SimpleNamespace(clips=SimpleNamespace(is_cuda=True, shape=(1, 3, 32, 144, 192)))
+    on_a_gpu = SimpleNamespace(clips=SimpleNamespace(device=torch.device("cuda"), shape=(1, 3, 32, 144, 192)))
     assert masked._at_once(network, on_a_gpu) == least
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import re
 import time
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -83,7 +84,8 @@ class Share:
 
 def missing_shares(files: Sequence[Path]) -> list[Share]:
     """Say which shares have no file, by the names of those that do."""
-    known = {tuple(map(int, path.name.removesuffix(STATE).rpartition(".share-")[2].split("-of-"))) for path in files}
+    named = (re.search(r"\.share-(\d+)-of-(\d+)$", path.name.removesuffix(STATE)) for path in files)
+    known = {(int(found[1]), int(found[2])) for found in named if found}
     totals = {of for _, of in known}
     return [Share(i, of) for of in sorted(totals) for i in range(1, of + 1) if (i, of) not in known]
 

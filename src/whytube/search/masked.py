@@ -85,7 +85,7 @@ def masked_logits(
 def _at_once(network: VideoClassifier, question: Question) -> int:
     """How many of a question's clips a network is run on at a time."""
     pixels = _PIXELS["cpu"]
-    if question.clips.is_cuda:
+    if question.clips.device.type != "cpu":
         half = network.halvable and next(network.parameters()).dtype != torch.float32
         pixels = _PIXELS["cuda"] // (1 if half else _FULL)
     return max(1, min(_CLIPS, pixels // math.prod(question.clips.shape[2:])))
