@@ -12,7 +12,7 @@ from whytube.classifiers.base import Features
 from whytube.data.world import World
 from whytube.errors import ArgumentError
 from whytube.explainer.explainer import OBJECTIVES, Explainer
-from whytube.explainer.fit import FitCurve
+from whytube.explainer.fit import SAID, FitCurve
 from whytube.explainer.scores import build_scores
 from whytube.search import verify as question
 from whytube.search.anytime import SILENT, Effort
@@ -299,8 +299,8 @@ def test_without_a_curve_no_fit_is_told():
 
 
 def test_words_that_are_likely_wrong_are_taken_back():
-    """Of a constant chance of 0.4 no word is said; of 0.6 every word is; one that was never drawn stays, untold."""
-    for chance, said in ((0.4, False), (0.6, True), (0.5, True)):
+    """Of a constant chance below SAID no word is said, else every one; one that was never drawn stays, untold."""
+    for chance, said in ((SAID - 0.1, False), (SAID + 0.1, True), (SAID, True)):
         curve = FitCurve((0.0, 1.0, 0.0), (0.0,), (chance,), (3, 0, 3, 3))
         explainer = replace(tiny_explainer("ours"), fit=curve)
         question = ask(explainer)

@@ -48,6 +48,7 @@ def test_one_knot_is_a_constant():
         {"scores": (0.0, 0.0)},
         {"scores": (0.0,)},
         {"chances": (0.2, 1.2)},
+        {"levels": (float("nan"),)},
     ],
 )
 def test_curves_that_cannot_be_are_refused(wrong):
@@ -100,6 +101,54 @@ def test_the_curve_is_isotonic_regression_of_a_logistic_one():
     means = [score[a:b].mean().item() for a, b in itertools.pairwise(found.blocks)]
     assert curve.scores == pytest.approx(means)
     assert 2 < len(means) < 20, "some were joined, others not"
+
+
+def test_levels_are_those_of_a_logistic_curve_with_an_offset_for_each_attribute():
+    """No other weights and levels fit better, and every column has its own ridge."""
+    generator = torch.Generator().manual_seed(2)
+    raw, rival = torch.rand(2, 90, generator=generator).double() * 0.5
+    ids = torch.randint(4, (90,), generator=generator)
+    right = torch.rand(90, generator=generator) < torch.tensor([0.1, 0.9, 0.5, 0.5])[ids]
+    curve = fit_curve(raw, rival, right, (1,) * 5, ids)
+    level = (raw + 0.01).log()
+    features = torch.stack([torch.ones_like(level), level, level - (rival + 0.01).log()], 1)
+
+    def loss(weights, levels):
+        score = features @ weights + levels[ids]
+        likelihood = torch.where(right, score, -score).sigmoid().log().mean()
+        return 0.5e-3 * weights.square().sum() + 15 / 90 * levels.square().sum() - likelihood
+
+    found = [torch.tensor(part).double().requires_grad_() for part in (curve.weights, curve.levels)]
+    for slope in torch.autograd.grad(loss(*found), found):
+        assert slope.abs().max() < 1e-6
+    assert curve.levels[0] < -0.1 < 0.1 < curve.levels[1]
+    assert curve.levels[4] == 0, "it has no case"
+
+
+def test_a_word_that_is_hard_to_find_has_lower_fits():
+    generator = torch.Generator().manual_seed(3)
+    raw, rival = torch.rand(2, 20_000, generator=generator) * 0.5
+    ids = torch.arange(20_000) % 2
+    right = (
+        torch.rand(20_000, generator=generator) < (4 * (raw - rival) + raw + torch.tensor([-1.0, 1.0])[ids]).sigmoid()
+    )
+    curve = fit_curve(*(column[:10_000] for column in (raw, rival, right)), (3, 3), ids[:10_000])
+    held = [column[10_000:] for column in (raw, rival, right, ids)]
+    fits = curve(held[0], held[1], level=curve.level_of(held[3]))
+    for word in range(2):
+        rows = reliability(fits[held[3] == word], held[2][held[3] == word])
+        assert all(abs(row.fit - row.right) < 0.06 for row in rows if row.count > 300)
+    assert fits[held[3] == 1].mean() - fits[held[3] == 0].mean() > 0.3
+
+
+def test_levels_of_attributes():
+    curve = FitCurve((0.0, 1.0, 0.0), (-1.0, 0.0), (0.1, 0.9), (2, 2, 0), levels=(0.5, -0.5))
+    assert curve.level_of(torch.tensor([[1, 0], [-1, 2]])).tolist() == [[-0.5, 0.5], [0, 0]]
+    raw = torch.tensor([-0.5]).double().exp() - 0.01
+    higher = curve(raw, raw, level=torch.tensor([0.25]))
+    torch.testing.assert_close(higher - curve(raw, raw), torch.tensor([0.2]).double())
+    torch.testing.assert_close(curve(raw, raw, torch.tensor([0.5]), torch.tensor([0.25])), higher)
+    assert FitCurve((0.0, 1.0, 0.0), (0.3,), (0.4,), (1,)).level_of(torch.tensor([0, 3])).tolist() == [0, 0]
 
 
 def test_many_cases_are_grouped():

@@ -173,6 +173,17 @@ def test_fits_are_of_attributes_that_were_drawn():
     torch.testing.assert_close(found, torch.tensor(expected).double(), equal_nan=True)
 
 
+def test_every_attribute_has_its_own_level():
+    curve = replace(CURVE, levels=(0.5, 0.0, -0.5, 1.0, 0.0))
+    places = find_places(tiny_scores(), tiny_maps(2), torch.tensor([[3, 0], [2, 4]]), curve)
+    tubes = places.own[torch.tensor([3, 60])].double().view(1, 2, 1, 1, 4).repeat(2, 1, 1, places.forms.frames, 1)
+    raw = places.raw_fit(tubes.flatten(1, 2)).transpose(1, 2).view(2, 2, 1, 2)
+    level = torch.tensor([[1.0, 0.5], [-0.5, 0.0]]).double()[:, None, None]
+    wanted = CURVE(raw.contiguous(), raw[..., [1, 0]].contiguous(), level=level)
+    torch.testing.assert_close(places.fits(tubes), wanted)
+    assert (wanted != CURVE(raw.contiguous(), raw[..., [1, 0]].contiguous()))[:, :, :, 0].all()
+
+
 def test_without_a_curve_nothing_has_a_fit():
     places = find_places(tiny_scores(), tiny_maps(1), torch.tensor([[3, 0]]))
     tubes = places.own[:4].double().view(1, 2, 2, 1, 4).repeat(1, 1, 1, places.forms.frames, 1)

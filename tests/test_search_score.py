@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from whytube.classifiers.base import Features
-from whytube.search.score import ENOUGH, FALL, OTHERS, log_odds, value
+from whytube.search.score import AHEAD, ENOUGH, FALL, OTHERS, RARE, log_odds, value
 from whytube.search.verify import Question
 
 
@@ -25,6 +25,11 @@ def after(*rows):
 
 def logit(p):
     return math.log(p / (1 - p))
+
+
+def ahead(third, b):
+    """Price of a third class whose probability becomes so many times as large, where that of B becomes `b` times."""
+    return AHEAD * math.log(third / b)
 
 
 def test_log_odds():
@@ -56,9 +61,23 @@ def test_a_tube_that_raises_b_and_lowers_a_is_worth_the_rise():
 
 def test_a_third_class_that_rises_more_than_b_costs():
     found = float(value(asked([0.7, 0.2, 0.1]), after([0.4, 0.25, 0.35])))
-    assert found == pytest.approx(logit(0.25) - logit(0.2) - OTHERS * (0.25 - 0.05), abs=1e-5)
-    less = float(value(asked([0.7, 0.2, 0.1]), after([0.4, 0.35, 0.25])))
-    assert less == pytest.approx(logit(0.35) - logit(0.2), abs=1e-5), "as much as B is no more than B"
+    price = OTHERS * (0.25 - 0.05) + ahead(3.5, 1.25)
+    assert found == pytest.approx(logit(0.25) - logit(0.2) - price, abs=1e-5)
+    level = float(value(asked([0.6, 0.2, 0.2]), after([0.4, 0.3, 0.3])))
+    assert level == pytest.approx(logit(0.3) - logit(0.2), abs=1e-5), "as much as B is no more than B"
+
+
+def test_a_third_class_that_becomes_more_times_as_probable_costs():
+    """By .1, less than B's .15, but three times instead of 1.75 times."""
+    found = float(value(asked([0.75, 0.2, 0.05]), after([0.5, 0.35, 0.15])))
+    assert found == pytest.approx(logit(0.35) - logit(0.2) - ahead(3, 1.75), abs=1e-5)
+
+
+def test_a_class_that_stays_rare_costs_nothing():
+    found = float(value(asked([0.7, 0.3 - 1e-9, 1e-9]), after([0.5, 0.5 - RARE / 2, RARE / 2])))
+    assert found == pytest.approx(logit(0.5) - logit(0.3), abs=1e-3)
+    risen = float(value(asked([0.7, 0.3 - 1e-9, 1e-9]), after([0.5, 0.5 - 9 * RARE, 9 * RARE])))
+    assert risen == pytest.approx(logit(0.5) - logit(0.3) - ahead(9, 5 / 3), abs=1e-2), "as if it had been RARE"
 
 
 def test_an_a_that_does_not_fall_costs():
@@ -79,8 +98,8 @@ def test_every_negative_has_its_own_value():
     found = value(question, logits)
     assert found.shape == (1, 2, 1)
     assert float(found[0, 0, 0]) == pytest.approx(logit(0.6) - logit(0.3), abs=1e-5)
-    behind = 0.3 + 0.1
-    assert float(found[0, 1, 0]) == pytest.approx(logit(0.1) - logit(0.2) - OTHERS * behind, abs=1e-5)
+    behind = OTHERS * (0.3 + 0.1) + ahead(2, 0.5)
+    assert float(found[0, 1, 0]) == pytest.approx(logit(0.1) - logit(0.2) - behind, abs=1e-5)
 
 
 def test_values_of_several_clips_do_not_mix():

@@ -198,7 +198,7 @@ class Explainer:
         return torch.where(places.known[..., None, None, None, None], places.volumes(), plain)
 
     def spoken(self, places: Places, regions: Regions) -> Regions:
-        """Fill in the fits of regions, and take away words that are more likely wrong than right, see SAID.
+        """Fill in the fits of regions, and take away words that are too likely to be wrong, see SAID.
 
         Words whose fit is not known stay.
         """

@@ -108,7 +108,8 @@ class Places:
             return boxes.new_full(shape, torch.nan)
         raw = self.raw_fit(boxes.flatten(1, 2))  # (B, s, N * M)
         share = (box_areas(boxes) > 0).to(raw).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
-        chances = self.curve(raw, rivals(raw, self.known), share)
+        level = self.curve.level_of(self.attribute_ids)[..., None].to(raw)
+        chances = self.curve(raw, rivals(raw, self.known), share, level)
         return torch.where(self.known[..., None], chances, torch.nan).transpose(1, 2).reshape(shape)
 
     def fits_or_raw(self, boxes: torch.Tensor) -> torch.Tensor:

@@ -2,15 +2,17 @@
 
     value = rise of the log-odds of B
             - OTHERS * how much more the probability of some third class rises than that of B
+            - AHEAD * the same of log-probabilities, of which none counts as less than log RARE
             - FALL * how much the fall of p(A) misses ENOUGH
 
 averaged over the selecting fills. The first term alone often takes tubes that raise a third class more than B. "B's
-rise minus the largest other rise" alone takes tubes that leave A as it is. The weights were chosen on 72 val clips of
-J-HMDB (docs/method.md).
+rise minus the largest other rise" alone takes tubes that leave A as it is. docs/method.md has how the weights were
+chosen.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from whytube.search.verify import Question
 
 OTHERS = 10.0
-FALL = 10.0
+AHEAD = 1.0
+RARE = 1e-4
+FALL = 20.0
 ENOUGH = 0.02
 
 
@@ -38,7 +42,18 @@ def value(question: Question, logits: torch.Tensor) -> torch.Tensor:
     before = question.features.logits[:, None, None].to(logits.dtype)
     rise = log_odds(logits, b) - log_odds(before.expand_as(logits), b)
     change = logits.softmax(-1) - before.softmax(-1)
-    third = change.scatter(-1, a, -torch.inf).scatter(-1, b, -torch.inf).amax(-1, keepdim=True)
-    behind = (third - change.gather(-1, b)).clamp_min(0)  # -inf where there are but two classes
+    behind = _behind(change, a, b)
+    behind_in_logs = _behind(_log_p(logits) - _log_p(before), a, b)
     missed = (change.gather(-1, a) + ENOUGH).clamp_min(0)
-    return (rise - OTHERS * behind - FALL * missed)[..., 0]
+    return (rise - OTHERS * behind - AHEAD * behind_in_logs - FALL * missed)[..., 0]
+
+
+def _log_p(logits: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities, at least log RARE: among hundreds of classes one that nobody thinks of always rises."""
+    return logits.log_softmax(-1).clamp_min(math.log(RARE))
+
+
+def _behind(change: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """How much more some third class rises than B, at least 0: changes (..., C), classes (..., 1) -> (..., 1)."""
+    third = change.scatter(-1, a, -torch.inf).scatter(-1, b, -torch.inf).amax(-1, keepdim=True)
+    return (third - change.gather(-1, b)).clamp_min(0)  # -inf where there are but two classes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -26,12 +27,13 @@ RANDOM = 24
 
 
 class Cases(NamedTuple):
-    """N words about tubes of held-out clips: expected IoU, the best other word's, whether right, which fold."""
+    """N words about tubes of held-out clips: expected IoU, the best other word's, whether right, fold, attribute."""
 
     raw: torch.Tensor
     rival: torch.Tensor
     right: torch.Tensor
     fold: torch.Tensor
+    attribute_ids: torch.Tensor
 
 
 def calibrate(scores: Scores, drawn: DrawnSteps, *, steps: int, lr: float, seed: int = 0) -> FitCurve | None:
@@ -65,10 +67,16 @@ def _curve(cases: Cases, boxes: tuple[int, ...]) -> FitCurve:
     for fold in range(FOLDS):
         held = cases.fold == fold
         if held.any() and (~held).any():
-            other = fit_curve(cases.raw[~held], cases.rival[~held], cases.right[~held], boxes)
-            fits[held] = other(cases.raw[held], cases.rival[held])
-    whole = fit_curve(cases.raw, cases.rival, cases.right, boxes)
-    return type(whole)(whole.weights, whole.scores, whole.chances, boxes, reliability(fits, cases.right))
+            other = _fitted(cases, ~held, boxes)
+            level = other.level_of(cases.attribute_ids[held]).to(fits)
+            fits[held] = other(cases.raw[held], cases.rival[held], level=level)
+    return replace(_fitted(cases, cases.fold >= 0, boxes), reliability=reliability(fits, cases.right))
+
+
+def _fitted(cases: Cases, chosen: torch.Tensor, boxes: tuple[int, ...]) -> FitCurve:
+    """Fit the curve to the cases chosen, (N,) bool."""
+    part = Cases(*(column[chosen] for column in cases))
+    return fit_curve(part.raw, part.rival, part.right, boxes, part.attribute_ids)
 
 
 @torch.no_grad()
@@ -87,7 +95,7 @@ def _cases(scores: Scores, clip: DrawnSteps, learnt: torch.Tensor, generator: to
     words = drawn[ids.clamp_min(0)] & (ids >= 0)  # (s,)
     if not words.any():
         nothing = clip.boxes.new_empty(0)
-        return Cases(nothing, nothing, nothing.bool(), nothing.long())
+        return Cases(nothing, nothing, nothing.bool(), nothing.long(), nothing.long())
     own = place_boxes(scores.forms).to(clip.boxes)
     every = ids.expand(len(clip), -1)
     chances = scores.step_volumes(clip.rows, every).flatten(2).softmax(-1)  # (F, s, P)
@@ -106,4 +114,5 @@ def _cases(scores: Scores, clip: DrawnSteps, learnt: torch.Tensor, generator: to
         rivals(raw, ids >= 0)[words].flatten(),
         right.flatten(),
         (clip.clip[0] % FOLDS).expand(right.numel()),
+        ids[words][:, None].expand_as(right).flatten(),
     )
