@@ -2,9 +2,9 @@
 # The study of J-HMDB: I3D on splits 1 to 3 (the shipped model on split 1; the others are fine-tuned here), their
 # explainers, and all figures behind results/jhmdb*.json. Runs share the GPU. Usage: studies/jhmdb.sh JHMDB OUT
 #
-# STAGES names what is done, in this order: networks (trained and explained, each judged once it is done: jhmdb-1.json,
-# jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all peers at equal cost,
-# jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
+# STAGES names what is done, in this order: networks (of SPLITS, trained and explained unless they are there, each judged
+# once it is done: jhmdb-1.json, jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all
+# peers at equal cost, jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
 # over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
 # shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU, as are the next ones, on
 # one test clip of every class), boxed-peers (some peers at equal cost, jhmdb-boxed-peers.json), boxed-all-peers (every peer,
@@ -23,6 +23,7 @@ read -ra quick <<<"${QUICK:-}" # options of trainings, e.g. --clips 64, to try t
 read -ra best <<<"${PAPER_BEST:-}" # of the paper's objective at its best, e.g. "--lr 3e-4", see studies/opponent.sh
 effort=${EFFORT:-96}           # tubes tried where answers are judged
 others=${OTHERS:-0}            # clips judged of splits 2 and 3, 0 for all; FIRST are those of split 1
+shared=${SHARED:-0}            # more than 0: of splits 2 and 3 at most so many of a class, of those that split 1 tests, too
 few=${FEW:-48}                 # clips judged by peers, effort and front
 fills=mean,blur,freeze,zero    # zero is the paper's
 due=ours-unverified,paper+verified
@@ -33,6 +34,7 @@ mkdir -p "$out"
 source "$(dirname "$0")/letter.bash"
 
 explainer() { # SPLIT CLASSIFIER
+    if [ -f "$out/i3d-$1/explainer.safetensors" ]; then return; fi
     "${whytube[@]}" train explainer --config "$config" --data "$out/jhmdb-$1" --classifier "$2" --out "$out/i3d-$1" \
         --save "$out/i3d-$1/explainer.json" "${quick[@]}"
 }
@@ -47,9 +49,13 @@ papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder,
 }
 
 judge() { # SPLIT COUNT
-    local dir=$out/i3d-$1
+    local dir=$out/i3d-$1 data=$out/jhmdb-$1 shares=$shares
     papers "$1" "$dir"
-    judged "$out/jhmdb-$1.json" --config "$config" --data "$out/jhmdb-$1" --model "$dir" --count "$2" --effort "$effort" \
+    if [ "$1" != 1 ] && ((shared)); then
+        shared_with_first "$1"
+        data=$data-shared shares=1
+    fi
+    judged "$out/jhmdb-$1.json" --config "$config" --data "$data" --model "$dir" --count "$2" --effort "$effort" \
         --with "$dir/paper/explainer.safetensors" --with "paper:sgd=$dir/paper-slow/explainer.safetensors" \
         --with "$dir/paper-sgd/explainer.safetensors" --fills "$fills" --peers "$main"
 }
@@ -75,8 +81,8 @@ network() { # SPLIT
         cp "$(dirname "$0")"/../src/whytube/models/jhmdb-i3d/{classifier,explainer}.safetensors "$dir/"
         judge 1 "${FIRST:-0}"
     else
-        "${whytube[@]}" train classifier --config "$config" --data "$out/jhmdb-$1" --out "$dir" \
-            --save "$dir/classifier.json" "${quick[@]}"
+        [ -f "$dir/classifier.safetensors" ] || "${whytube[@]}" train classifier --config "$config" --data "$out/jhmdb-$1" \
+            --out "$dir" --save "$dir/classifier.json" "${quick[@]}"
         explainer "$1" "$dir/classifier.safetensors"
         judge "$1" "$others"
     fi
@@ -104,6 +110,16 @@ kept_boxes() { # FROM TO: boxes of the clips in the manifest of TO
     awk -F, 'function name(path) { sub(/\.[^.]*$/, "", path); n = split(path, part, "/"); return part[n - 1] "/" part[n] }
         NR == FNR { kept[name($1)] = 1; next }
         FNR == 1 || $1 in kept' "$2/manifest.csv" "$1/boxes.csv" >"$2/boxes.csv"
+}
+
+shared_with_first() { # SPLIT: test clips that split 1 tests, too; what tubes are ranked by was chosen on others
+    index 1
+    mkdir -p "$out/jhmdb-$1-shared"
+    cp "$out/jhmdb-$1/attributes.csv" "$out/jhmdb-$1-shared/"
+    awk -F, -v most="$shared" 'NR == FNR { if ($3 == "test") first[$1] = 1; next }
+        FNR == 1 || ($3 == "test" && $1 in first && seen[$2]++ < most)' \
+        "$out/jhmdb-1/manifest.csv" "$out/jhmdb-$1/manifest.csv" >"$out/jhmdb-$1-shared/manifest.csv"
+    kept_boxes "$out/jhmdb-$1" "$out/jhmdb-$1-shared"
 }
 
 one_of_each_class() { # SPLIT: a test clip of every class, with boxes of parts where one has them
@@ -139,14 +155,14 @@ each() { # SPLIT MODEL FOLDER NAME PEERS: the paper's objective for a network, a
 for stage in "${stages[@]}"; do
     case $stage in
     networks)
-        for split in 1 2 3; do index "$split"; done
+        for split in ${SPLITS:-1 2 3}; do index "$split"; done
         running=()
-        for split in 1 2 3; do
+        for split in ${SPLITS:-1 2 3}; do
             network "$split" >"$out/i3d-$split.log" 2>&1 &
             running+=($!)
         done
         for process in "${running[@]}"; do wait "$process"; done
-        "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
+        [ -n "${SPLITS:-}" ] || "${results[@]}" pool "$out"/jhmdb-{1,2,3}.json --out "$out/jhmdb.json"
         ;;
     peers) # after networks, which trains the paper's explainers
         few_of peers --effort normal --with "$out/i3d-1/paper/explainer.safetensors" --fills "$fills" \
