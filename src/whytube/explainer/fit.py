@@ -79,13 +79,14 @@ class FitCurve:
         """
         if share is not None:
             return self(raw, rival, level=level) * self.part(share)
+        if len(self.scores) == 1:
+            return torch.full_like(raw, self.chances[0])
         value = _features(raw, rival) @ raw.new_tensor(self.weights) + (0 if level is None else level)
-        scores, chances = raw.new_tensor(self.scores), raw.new_tensor(self.chances)
-        if len(scores) == 1:
-            return chances[0].expand_as(value)
-        right = torch.searchsorted(scores, value).clamp(1, len(scores) - 1)
-        share = ((value - scores[right - 1]) / (scores[right] - scores[right - 1])).clamp(0, 1)
-        return chances[right - 1] + share * (chances[right] - chances[right - 1])
+        knots = raw.new_tensor([self.scores, self.chances])
+        left = torch.searchsorted(knots[0, 1:-1], value)
+        (score, chance), (width, rise) = knots[:, left], knots.diff()[:, left]
+        told: torch.Tensor = chance + ((value - score) / width).clamp(0, 1) * rise
+        return told
 
     def level_of(self, attribute_ids: torch.Tensor) -> torch.Tensor:
         """Return the levels of attributes, of any shape; 0 for -1 and for those that were not there at the fit."""
@@ -155,8 +156,9 @@ def rivals(raw: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
 
     among: (..., s) bool, which words count.
     """
-    others = among[..., None, :] & ~torch.eye(raw.shape[-2], dtype=torch.bool, device=raw.device)  # (..., s, s)
-    return torch.stack([torch.where(others[..., s, :, None], raw, 0).amax(-2) for s in range(raw.shape[-2])], -2)
+    own = torch.where(among[..., None], raw, 0)
+    best, second = torch.nn.functional.pad(own, (0, 0, 0, 1)).topk(2, -2).values.chunk(2, -2)  # (..., 1, M)
+    return torch.where(own == best, second, best)
 
 
 def _features(raw: torch.Tensor, rival: torch.Tensor) -> torch.Tensor:
