@@ -31,8 +31,8 @@ PARTS = {
     "fits of words": [
         "explainer.places.Places.fits_or_raw",
         "explainer.places.Places.fit_of",
+        "explainer.places.Places.volumes_or_scores",
         "explainer.explainer.find_places",
-        "explainer.explainer.Explainer.word_volumes",
     ],
     "tubes": ["search.anytime._Run.proposals", "search.anytime._Run._pool", "search.anytime._Run._changed"],
     "choosing": ["search.anytime._Run._spread", "search.anytime._Run._worded", "search.anytime.different"],

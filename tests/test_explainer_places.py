@@ -198,5 +198,6 @@ def test_many_tubes_fit_as_few_do(monkeypatch):
     places = find_places(tiny_scores(), tiny_maps(2), torch.tensor([[3, 0], [1, 2]]))
     tubes = places.own[:9].double()[None, :, None].repeat(2, 1, places.forms.frames, 1)
     whole = places.raw_fit(tubes)
-    monkeypatch.setattr("whytube.explainer.places._VALUES", 2 * places.forms.frames * len(places.own) * 2)
+    values = 2 * places.forms.frames * len(places.own) * 2
+    monkeypatch.setattr("whytube.explainer.places._VALUES", dict.fromkeys(("cpu", "cuda"), values))
     torch.testing.assert_close(places.raw_fit(tubes), whole)

@@ -71,11 +71,8 @@ def test_words_of_a_class_cost_the_same_with_any_number_of_words_and_classes():
     costs = []
     for sizes in (FEW, MANY):
         explainer, question = made("ours", sizes)
-        places = explainer.places(question)
-        costs.append(work(lambda one=explainer, asked=question: one.places(asked)))
-        costs.append(work(lambda one=explainer, asked=question, at=places: one.word_tubes(at, asked)))
-    assert costs[:2] == costs[2:]
-    assert min(costs) > 0
+        costs.append(work(lambda one=explainer, asked=question: one.word_tubes(one.places(asked), asked)))
+    assert costs[0] == costs[1] > 0
 
 
 @torch.no_grad()

@@ -191,20 +191,19 @@ class Explainer:
 
         Expected IoUs, see `Places.volumes`, or for attributes without boxes the scores w_s . h + b_s as they are.
         """
-        plain: torch.Tensor = self.scores(question.features.maps, attribute_ids)
-        if self.fit is None:
-            return plain
-        places = find_places(self.scores, question.features.maps, attribute_ids, self.fit)
-        return torch.where(places.known[..., None, None, None, None], places.volumes(), plain)
+        return find_places(self.scores, question.features.maps, attribute_ids, self.fit).volumes_or_scores()
 
     def spoken(self, places: Places, regions: Regions) -> Regions:
         """Fill in the fits of regions, and take away words that are too likely to be wrong, see SAID.
 
-        Words whose fit is not known stay.
+        Fits that regions have already are kept. Words whose fit is not known stay.
         """
         if self.fit is None:
             return replace(regions, fits=None)
-        fits = places.fit_of(regions.boxes, regions.attribute_ids)
+        if regions.fits is None:
+            fits = places.fit_of(regions.boxes, regions.attribute_ids)
+        else:
+            fits = torch.where(places.has_fit(regions.attribute_ids), regions.fits, torch.nan)
         silent = fits < SAID
         return replace(
             regions,
@@ -266,7 +265,7 @@ class Explainer:
     def word_tubes(self, places: Places, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
         """Best tubes of every attribute of A, in its FORMS best forms: boxes (B, N, M, T, 4), which are suited."""
         suited = self._suited(places, question)
-        path = max_subpath(self.word_volumes(question, places.attribute_ids).unsqueeze(3))  # a form at a time
+        path = max_subpath(places.volumes_or_scores().unsqueeze(3))  # a form at a time
         cells = path.cells.clone()  # (B, s, K, t, 3)
         form = torch.arange(cells.shape[2], device=cells.device).view(-1, 1)
         cells[..., 0] = torch.where(cells[..., 0] >= 0, form, -1)

@@ -13,6 +13,7 @@ attribute's scores over the places of a step says where the attribute is. From i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,8 +32,8 @@ SHARPNESS = 40.0
 """Targets are proportional to exp(SHARPNESS * IoU); chosen of 12 to 60 on held-out training clips of J-HMDB."""
 OFFSET = 0.5
 """What `Places.volumes` takes off: this share of the attribute's best expected IoU in the clip."""
-_VALUES = 1 << 24
-"""Of IoUs of tubes with places that exist at one time."""
+_VALUES = {"cpu": 1 << 20, "cuda": 1 << 24}
+"""Of IoUs of tubes with places that exist at one time; a CPU's caches hold few."""
 
 
 def place_boxes(forms: Forms) -> torch.Tensor:
@@ -49,22 +50,22 @@ def place_targets(forms: Forms, boxes: torch.Tensor) -> torch.Tensor:
     return (SHARPNESS * place_iou(forms, boxes, place_boxes(forms).to(boxes))).softmax(-1)
 
 
-def steps_of_frames(steps: int, frames: int) -> torch.Tensor:
+def steps_of_frames(steps: int, frames: int, device: torch.device | None = None) -> torch.Tensor:
     """Step of the common grid in which each frame of the clip lies: (T,)."""
-    return torch.arange(frames) * steps // frames
+    return torch.arange(frames, device=device) * steps // frames
 
 
 def place_iou(forms: Forms, boxes: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     """IoU of boxes (..., 4) with all places, whose boxes are `own` (P, 4): (..., P).
 
-    Places of a form share their columns and rows, so overlaps are worked out per column and row.
+    Places of a form share their columns and rows, so overlaps are worked out per column and row. Each has an area.
     """
     grid = own.view(forms.count, *forms.grid[1:], 4)  # (K, H, W, 4)
     wide = _overlap(boxes[..., 0], boxes[..., 2], grid[:, 0, :, 0], grid[:, 0, :, 2])  # (..., K, W)
     high = _overlap(boxes[..., 1], boxes[..., 3], grid[:, :, 0, 1], grid[:, :, 0, 3])  # (..., K, H)
     shared = high[..., :, None] * wide[..., None, :]
     union = (box_areas(boxes)[..., None, None, None] + box_areas(grid)).sub_(shared)
-    return (shared / union.clamp_min_(1e-9)).flatten(-3)
+    return shared.div_(union).flatten(-3)
 
 
 def _overlap(low: torch.Tensor, high: torch.Tensor, lows: torch.Tensor, highs: torch.Tensor) -> torch.Tensor:
@@ -79,46 +80,57 @@ class Places:
     Attributes:
         forms: the K forms and their grid.
         attribute_ids: (B, s) which attributes, -1 where a clip has fewer.
-        chances: (B, s, t, P) softmax over the places of each of t steps.
+        scores: (B, s, K, t, H, W) w_s . h + b_s of every place.
+        chances: (B, s, t, P) their softmax over the places of each of t steps.
         own: (P, 4) boxes of the places.
         curve: from raw fits to chances; None where nobody measured it.
     """
 
     forms: Forms
     attribute_ids: torch.Tensor
+    scores: torch.Tensor
     chances: torch.Tensor
     own: torch.Tensor
     curve: FitCurve | None = None
 
-    @property
+    @cached_property
     def known(self) -> torch.Tensor:
-        """Which attributes have a fit, those that were trained with boxes: (B, s) bool."""
+        """Which of these attributes have a fit: (B, s) bool."""
+        return self.has_fit(self.attribute_ids)
+
+    def has_fit(self, attribute_ids: torch.Tensor) -> torch.Tensor:
+        """Which of any attributes (...) have a fit, those that were trained with boxes: (...) bool, not -1."""
         if self.curve is None:
-            return torch.zeros_like(self.attribute_ids, dtype=torch.bool)
-        boxed = torch.tensor(self.curve.boxes, device=self.attribute_ids.device) > 0
-        return boxed[self.attribute_ids.clamp_min(0)] & (self.attribute_ids >= 0)
+            return torch.zeros_like(attribute_ids, dtype=torch.bool)
+        return self._boxed[attribute_ids.clamp_min(0)] & (attribute_ids >= 0)
+
+    @cached_property
+    def _boxed(self) -> torch.Tensor:
+        """Which of all attributes were trained with boxes: (S,) bool."""
+        assert self.curve is not None
+        return torch.tensor(self.curve.boxes, device=self.attribute_ids.device) > 0
+
+    @cached_property
+    def _level(self) -> torch.Tensor:
+        """Levels of the attributes in the fit: (B, s, 1)."""
+        assert self.curve is not None
+        return self.curve.level_of(self.attribute_ids)[..., None]
 
     def fits(self, boxes: torch.Tensor) -> torch.Tensor:
         """Chance that each attribute is right about tubes: (B, N, M, T, 4) in pixels -> (B, N, M, s).
 
         NaN for attributes without a fit, see `known`.
         """
-        shape = (*boxes.shape[:3], self.attribute_ids.shape[1])
-        if self.curve is None:
-            return boxes.new_full(shape, torch.nan)
-        raw = self.raw_fit(boxes.flatten(1, 2))  # (B, s, N * M)
-        share = (box_areas(boxes) > 0).to(raw).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
-        level = self.curve.level_of(self.attribute_ids)[..., None].to(raw)
-        chances = self.curve(raw, rivals(raw, self.known), share, level)
-        return torch.where(self.known[..., None], chances, torch.nan).transpose(1, 2).reshape(shape)
+        return torch.where(self.known[:, None, None], self.fits_or_raw(boxes), torch.nan)
 
     def fits_or_raw(self, boxes: torch.Tensor) -> torch.Tensor:
         """Fits of tubes (B, N, M, T, 4), or raw fits of attributes that have none, to compare tubes: (B, N, M, s)."""
-        fits = self.fits(boxes)
-        if not fits.isnan().any():
-            return fits
-        raw = self.raw_fit(boxes.flatten(1, 2)).transpose(1, 2).reshape(fits.shape)
-        return torch.where(fits.isnan(), raw, fits)
+        fits = self.raw_fit(boxes.flatten(1, 2))  # (B, s, N * M)
+        if self.curve is not None:
+            share = (box_areas(boxes) > 0).to(fits).mean(-1).flatten(1, 2)[:, None]  # (B, 1, N * M)
+            chances = self.curve(fits, rivals(fits, self.known), share, self._level.to(fits))
+            fits = torch.where(self.known[..., None], chances, fits)
+        return fits.transpose(1, 2).reshape(*boxes.shape[:3], fits.shape[1])
 
     def fit_of(self, boxes: torch.Tensor, attribute_ids: torch.Tensor) -> torch.Tensor:
         """Chance that one attribute per tube is right: (B, N, M, T, 4) and (B, N, M) -> (B, N, M), NaN for none."""
@@ -130,7 +142,8 @@ class Places:
     def expected_iou(self, boxes: torch.Tensor) -> torch.Tensor:
         """Return the expected IoU of a box at every step with each attribute's box: (B, M, t, 4) -> (B, s, M, t)."""
         boxes, own = boxes.to(self.chances.dtype), self.own
-        chunk = max(1, _VALUES // (len(boxes) * boxes.shape[2] * len(self.own)))
+        values = _VALUES["cpu" if own.device.type == "cpu" else "cuda"]
+        chunk = max(1, values // (len(boxes) * boxes.shape[2] * len(own)))
         parts = [
             torch.einsum("bmtp,bstp->bsmt", place_iou(self.forms, part, own), self.chances)
             for part in torch.split(boxes, chunk, dim=1)
@@ -145,7 +158,7 @@ class Places:
         """
         steps = self.chances.shape[2]
         exists = (box_areas(boxes) > 0).to(boxes.dtype)[..., None]  # (B, M, T, 1)
-        place = steps_of_frames(steps, boxes.shape[2]).to(boxes.device)
+        place = steps_of_frames(steps, boxes.shape[2], boxes.device)
         shape = (*boxes.shape[:2], steps)
         count = boxes.new_zeros(*shape, 1).index_add_(2, place, exists)
         mean = boxes.new_zeros(*shape, 4).index_add_(2, place, boxes * exists) / count.clamp_min(1)
@@ -162,6 +175,12 @@ class Places:
         scores = expected - offset * expected.amax((-1, -2), keepdim=True)
         return scores.view(*scores.shape[:3], self.forms.count, *self.forms.grid[1:]).transpose(2, 3).contiguous()
 
+    def volumes_or_scores(self) -> torch.Tensor:
+        """Scores for `max_subpath`: `volumes`, or of attributes that have no fit their scores: (B, s, K, t, H, W)."""
+        if self.curve is None:
+            return self.scores
+        return torch.where(self.known[..., None, None, None, None], self.volumes(), self.scores)
+
 
 @torch.no_grad()
 def find_places(
@@ -170,4 +189,4 @@ def find_places(
     """Say where attributes (B, s) are by a classifier's maps (B, d, T, H, W) of B clips."""
     volumes = scores(maps, attribute_ids)  # (B, s, K, t, H, W)
     chances = volumes.transpose(2, 3).flatten(3).softmax(-1)
-    return Places(scores.forms, attribute_ids, chances, place_boxes(scores.forms).to(chances), curve)
+    return Places(scores.forms, attribute_ids, volumes, chances, place_boxes(scores.forms).to(chances), curve)
