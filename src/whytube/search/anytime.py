@@ -25,7 +25,7 @@ from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -225,10 +225,10 @@ class _Run:
         """Collect what is given and random tubes, `count` in all; where they can be predicted, climb."""
         sets: list[list[Tracks]] = [[] for _ in self.chances]
         for boxes, exists in given:
-            for q, (some, there) in enumerate(zip(boxes.flatten(0, 1), exists.flatten(0, 1), strict=True)):
+            on_host = (x.flatten(0, 1).cpu().numpy() for x in (boxes.float(), exists))
+            for parts, some, there in zip(sets, *on_host, strict=True):
                 if there.any():
-                    tracks = tracks_of(some[there].float().cpu().numpy(), self.size)
-                    sets[q].append(tracks.within(self.effort.area))
+                    parts.append(tracks_of(some[there], self.size).within(self.effort.area))
         for parts, key in zip(sets, self.keys, strict=True):
             have = sum(len(part) for part in parts)
             room = max(count - have, count - count // 2)  # however many are given, some are random
@@ -260,8 +260,8 @@ class _Run:
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
             for fill in SELECTING_FILLS
         ]
-        measured = torch.stack([value(self.question, logits) for logits in runs]).mean(0).flatten(0, 1)
-        chosen = replace(chosen, values=measured + self._fit(chosen.fits))
+        values = value(self.question, torch.cat(runs, 2)).unflatten(2, (len(runs), -1))  # (B, N, fills, M)
+        chosen = replace(chosen, values=values.mean(2).flatten(0, 1) + self._fit(chosen.fits))
         self.tried = chosen if self.tried is None else self.tried + chosen
 
     def best(self, k: int) -> Regions:
@@ -313,7 +313,7 @@ class _Run:
     def _spread(self, pool: _Pool, count: int) -> torch.Tensor:
         """Rows of the `count` most promising tubes (Q, count), of which none repeats a better one if possible."""
         ranked = pool.values.argsort(1, descending=True)[:, : 4 * count]
-        same = _same(pool.rows(ranked).boxes)
+        same = _same(own[rows] for own, rows in zip(pool.boxes, ranked, strict=True))
         return ranked.gather(1, torch.tensor([_apart(matrix, count) for matrix in same], device=ranked.device))
 
     def _in_turn(self, pool: _Pool, count: int) -> torch.Tensor:
@@ -322,8 +322,8 @@ class _Run:
         return torch.from_numpy(rows).to(pool.boxes.device).expand(len(pool.boxes), -1)
 
 
-def _same(boxes: torch.Tensor) -> NDArray[np.bool_]:
-    """Which of tubes (Q, M, T, 4) are the same region: (Q, M, M)."""
+def _same(boxes: Iterable[torch.Tensor]) -> NDArray[np.bool_]:
+    """Which of tubes (M, T, 4) of Q questions are the same region: (Q, M, M)."""
     return np.stack([(region_iou(own[:, None], own) > SAME).cpu().numpy() for own in boxes])
 
 
