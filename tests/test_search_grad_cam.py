@@ -90,10 +90,10 @@ def test_tubes_follow_what_moves_and_keep_apart():
     for t in range(4):
         maps[0, 0, t, 1:4, t : t + 3] = 3.0
         maps[0, 0, t, 5:8, 5:8] = 2.0
-    boxes, values = box_tubes(maps, (24, 24), 2, frames=8, size=(64, 64), grid=8, background=0.2)
-    assert boxes.shape == (1, 1, 2, 8, 4)
-    assert values[0, 0, 0] > values[0, 0, 1] > 0
-    best, second = boxes[0, 0]
+    boxes, values = box_tubes(maps, [(24, 24)], 2, frames=8, size=(64, 64), grid=8, background=0.2)
+    assert boxes.shape == (1, 1, 1, 2, 8, 4)
+    assert values[0, 0, 0, 0] > values[0, 0, 0, 1] > 0
+    best, second = boxes[0, 0, 0]
     assert best[0].tolist() == best[1].tolist() == [0, 8, 24, 32], "a step of the map covers two frames of the clip"
     assert (best[::2, 0].diff() == 8).all()
     assert (second == torch.tensor([40, 40, 64, 64])).all()
@@ -132,12 +132,12 @@ def test_a_box_is_at_most_the_frame():
 def test_without_a_background_tubes_last_the_whole_clip():
     maps = torch.zeros(1, 1, 4, 8, 8)
     maps[0, 0, 2, 1:4, 1:4] = 3.0
-    boxes, values = box_tubes(maps, (24, 24), 1, frames=4, size=(64, 64), grid=8, background=None)
-    assert (boxes[0, 0, 0, :, 2] > 0).all()
-    assert boxes[0, 0, 0, 2].tolist() == [8, 8, 32, 32]
+    boxes, values = box_tubes(maps, [(24, 24)], 1, frames=4, size=(64, 64), grid=8, background=None)
+    assert (boxes[0, 0, 0, 0, :, 2] > 0).all()
+    assert boxes[0, 0, 0, 0, 2].tolist() == [8, 8, 32, 32]
     assert float(values) == pytest.approx(3.0 + 4 * 0.003, rel=1e-5), "a thousandth of the range at every step"
-    short, _ = box_tubes(maps, (24, 24), 1, frames=4, size=(64, 64), grid=8)
-    assert (short[0, 0, 0, :, 2] > 0).tolist() == [False, False, True, False]
+    short, _ = box_tubes(maps, [(24, 24)], 1, frames=4, size=(64, 64), grid=8)
+    assert (short[0, 0, 0, 0, :, 2] > 0).tolist() == [False, False, True, False]
 
 
 def test_values_of_tubes_are_above_the_background():
@@ -146,17 +146,17 @@ def test_values_of_tubes_are_above_the_background():
     means = box_means(maps[0], (3.0, 3.0))
     average, best = float(means.mean()), float(means.max())
     for background in (0.5, 0.25):
-        _, values = box_tubes(maps, (24, 24), 1, frames=1, size=(64, 64), grid=8, background=background)
+        _, values = box_tubes(maps, [(24, 24)], 1, frames=1, size=(64, 64), grid=8, background=background)
         assert float(values) == pytest.approx((1 - background) * (best - average), rel=1e-4)
-    _, plain = box_tubes(maps, (24, 24), 1, frames=1, size=(64, 64), grid=8)
+    _, plain = box_tubes(maps, [(24, 24)], 1, frames=1, size=(64, 64), grid=8)
     assert float(plain) == pytest.approx((best - average) / 2, rel=1e-4), "half way to the best by default"
 
 
 def test_coarse_maps_are_drawn_finer():
     maps = torch.zeros(1, 1, 1, 2, 2)
     maps[0, 0, 0, 0, 0] = 1.0
-    boxes, _ = box_tubes(maps, (8, 8), 1, frames=1, size=(56, 56))
-    centre = (boxes[0, 0, 0, 0, :2] + boxes[0, 0, 0, 0, 2:]) / 2
+    boxes, _ = box_tubes(maps, [(8, 8)], 1, frames=1, size=(56, 56))
+    centre = (boxes[0, 0, 0, 0, 0, :2] + boxes[0, 0, 0, 0, 0, 2:]) / 2
     assert (centre % 4 == 2).all(), "the centre of one of 14 x 14 cells"
     assert (centre < 28).all()
 
@@ -164,8 +164,8 @@ def test_coarse_maps_are_drawn_finer():
 def test_second_tubes_keep_half_a_box_away():
     maps = torch.zeros(1, 1, 1, 14, 14)
     maps[0, 0, 0, 7] = torch.linspace(1, 2, 14)
-    boxes, values = box_tubes(maps, (12, 24), 3, frames=1, size=(56, 56), background=0.1)
-    centres = ((boxes[0, 0, :, 0, :2] + boxes[0, 0, :, 0, 2:]) / 2)[values[0, 0] > -torch.inf] / 4
+    boxes, values = box_tubes(maps, [(12, 24)], 3, frames=1, size=(56, 56), background=0.1)
+    centres = ((boxes[0, 0, 0, :, 0, :2] + boxes[0, 0, 0, :, 0, 2:]) / 2)[values[0, 0, 0] > -torch.inf] / 4
     apart = (centres[:, None] - centres).abs().amax(-1)
     assert (apart + 99 * torch.eye(len(centres)) > 2).all(), "the shorter side is three cells"
 

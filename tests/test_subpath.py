@@ -233,6 +233,15 @@ def test_top_subpaths_are_disjoint_and_ordered(kernel):
     assert scores.grad.sum() == (found.stop - found.start).sum()
 
 
+def test_every_item_may_have_a_gap_of_its_own(kernel):
+    scores, gaps = place(kernel, torch.rand(2, 3, 1, 4, 6, 6)), [0, 2, 1]
+    found = top_subpaths(scores, 3, gap=place(kernel, torch.tensor(gaps)))
+    for item, gap in enumerate(gaps):
+        alone = top_subpaths(scores[:, item], 3, gap=gap)
+        assert_same(Subpath(*(part[:, item] for part in found)), alone)
+    assert not torch.equal(found.cells[:, 1], top_subpaths(scores[:, 1], 3).cells)
+
+
 def test_top_subpaths_run_out():
     found = top_subpaths(torch.ones(1, 2, 1, 2), 3)
     assert found.value.tolist() == [2.0, 2.0, -torch.inf]
@@ -324,6 +333,8 @@ def test_every_argument_of_a_sum_is_checked():
             max_subpath(scores[None], lengths=lengths)
     with pytest.raises(ArgumentError, match="`gap` must be an integer of at least 0"):
         top_subpaths(scores, 1, gap=-1)
+    with pytest.raises(ArgumentError, match="`gap` must be an integer tensor"):
+        top_subpaths(scores, 1, gap=torch.tensor(1.0))
     with pytest.raises(ArgumentError, match="`positive` must be a tensor of class indices"):
         max_subpath_difference(scores[None, None].expand(1, 2, 2, 2, 3, 5), torch.tensor([0.0]))
 

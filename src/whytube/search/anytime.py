@@ -260,7 +260,7 @@ class _Run:
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
             for fill in SELECTING_FILLS
         ]
-        values = value(self.question, torch.cat(runs, 2)).unflatten(2, (len(runs), -1))  # (B, N, fills, M)
+        values = value(self.question, torch.cat(runs, 2)).view(*self.shape, len(runs), -1)
         chosen = replace(chosen, values=values.mean(2).flatten(0, 1) + self._fit(chosen.fits))
         self.tried = chosen if self.tried is None else self.tried + chosen
 

@@ -19,7 +19,7 @@ from whytube.subpath import top_subpaths
 from whytube.tubes import cell_boxes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from whytube.classifiers.base import VideoClassifier
     from whytube.search.verify import Question
@@ -43,12 +43,11 @@ def map_tubes(classifier: VideoClassifier, question: Question) -> tuple[torch.Te
     """
     frames, height, width = question.clips.shape[2:]
     maps = contrastive_maps(classifier, question.clips, question.positive, question.negative)
-    found = []
-    for side in (share * min(height, width) for share in SIDES):
-        for stretch in (1.0, STRETCH, 1 / STRETCH):
-            form = (min(side * stretch, height), min(side / stretch, width))
-            found.append(box_tubes(maps, form, PER_FORM, frames=frames, size=(height, width)))
-    boxes, values = (torch.stack(part, 3).flatten(2, 3) for part in zip(*found, strict=True))
+    sides = [share * min(height, width) for share in SIDES]
+    shapes = [(side * stretch, side / stretch) for side in sides for stretch in (1.0, STRETCH, 1 / STRETCH)]
+    forms = [(min(tall, height), min(wide, width)) for tall, wide in shapes]
+    found = box_tubes(maps, forms, PER_FORM, frames=frames, size=(height, width))
+    boxes, values = (part.transpose(2, 3).flatten(2, 3) for part in found)
     return boxes, values > -torch.inf
 
 
@@ -112,7 +111,7 @@ def _slopes(wanted: torch.Tensor, features: torch.Tensor) -> torch.Tensor | None
 
 def box_tubes(
     maps: torch.Tensor,
-    form: tuple[float, float],
+    forms: Sequence[tuple[float, float]],
     k: int,
     *,
     frames: int,
@@ -120,26 +119,30 @@ def box_tubes(
     grid: int = GRID,
     background: float | None = BACKGROUND,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Find the k best tubes of a box through maps (B, N, t, h, w): boxes (B, N, k, T, 4) and their values (B, N, k).
+    """Find the k best tubes of F boxes through maps (B, N, t, h, w): boxes (B, N, F, k, T, 4), values (B, N, F, k).
 
-    form: (height, width) of the box in pixels of the clip, which has `frames` frames of `size`. Tubes keep apart by
-    half a box at least; where there are fewer than k, the rest have value -inf. grid, background: see GRID, BACKGROUND.
-    Without a background (None) every box scores positive, so that tubes last the whole clip.
+    forms: (height, width) of each box in pixels of the clip, which has `frames` frames of `size`. Tubes of a box keep
+    apart by half of it at least; where there are fewer than k, the rest have value -inf. grid, background: see GRID,
+    BACKGROUND. Without a background (None) every box scores positive, so that tubes last the whole clip.
     """
     cells = (max(maps.shape[-2], grid), max(maps.shape[-1], grid))
     fine = functional.interpolate(maps.flatten(0, 1), size=cells, mode="bilinear", align_corners=False)
-    extent = (form[0] / size[0] * cells[0], form[1] / size[1] * cells[1])
-    means = box_means(fine, extent).view(*maps.shape[:3], *cells)
-    average = means.mean((2, 3, 4), keepdim=True)
-    best = means.amax((2, 3, 4), keepdim=True)
+    extents = [(height / size[0] * cells[0], width / size[1] * cells[1]) for height, width in forms]
+    means = torch.stack([box_means(fine, extent) for extent in extents], 1)
+    means = means.view(*maps.shape[:2], len(forms), maps.shape[2], *cells)
+    average = means.mean((3, 4, 5), keepdim=True)
+    best = means.amax((3, 4, 5), keepdim=True)
     if background is None:
-        least = means.amin((2, 3, 4), keepdim=True)
+        least = means.amin((3, 4, 5), keepdim=True)
         scores = means - least + 1e-3 * (best - least) + torch.finfo(means.dtype).tiny
     else:
         scores = means - average - background * (best - average)
-    found = top_subpaths(scores[:, :, None], k, gap=round(min(extent) / 2))
-    boxes = cell_boxes(found.cells, maps.new_tensor([extent]), maps.new_tensor([cells]), frames=frames, size=size)
-    return boxes, found.value
+    gaps = torch.tensor([round(min(extent) / 2) for extent in extents], device=maps.device)
+    found = top_subpaths(scores[:, :, :, None], k, gap=gaps)
+    own = torch.arange(len(forms), device=maps.device).view(-1, 1, 1)  # found.cells are (B, N, F, k, t, 3)
+    found.cells[..., 0] = torch.where(found.cells[..., 0] >= 0, own, -1)
+    grids = maps.new_tensor(cells).expand(len(forms), -1)
+    return cell_boxes(found.cells, maps.new_tensor(extents), grids, frames=frames, size=size), found.value
 
 
 def box_means(maps: torch.Tensor, form: tuple[float, float]) -> torch.Tensor:

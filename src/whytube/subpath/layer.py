@@ -98,15 +98,21 @@ def min_subpath_difference(
     return _search_difference(m, positive, negative, maximum=False, **settings)
 
 
-def top_subpaths(scores: torch.Tensor, k: int, *, gap: int = 0, **settings: Unpack[Settings]) -> Subpath:
+def top_subpaths(scores: torch.Tensor, k: int, *, gap: int | torch.Tensor = 0, **settings: Unpack[Settings]) -> Subpath:
     """Find k disjoint paths, best first: each is the best path that keeps clear of those before it.
 
     Two paths are disjoint when they are never within `gap` rows and columns of each other at the same time step, in any
     form. Returns a Subpath whose batch is (..., k); where fewer than k exist, the rest have value -inf and no cells.
+    gap: one for all, or integers that broadcast to the batch.
     """
     check_int(k, "k", 1)
-    check_int(gap, "gap", 0)
     _check_volumes(scores)
+    if not isinstance(gap, torch.Tensor):
+        check_int(gap, "gap", 0)
+    elif gap.is_floating_point():
+        raise fail("gap", "an integer tensor", str(gap.dtype))
+    else:
+        gap = gap[..., None, None, None]
     work = scores.detach().clone()
     height, width = scores.shape[-2:]
     rows = torch.arange(height, device=scores.device)[:, None]

@@ -142,9 +142,9 @@ def map_tubes(maps: torch.Tensor, question: Question, area: float, k: int) -> tu
     frames, height, width = question.clips.shape[2:]
     least, most = maps.amin((2, 3, 4), keepdim=True), maps.amax((2, 3, 4), keepdim=True)
     scaled = (maps - least) / (most - least).clamp_min(torch.finfo(maps.dtype).tiny)
-    found = []
-    for form in _forms(question, area):
-        boxes, value = box_tubes(scaled, form, k, frames=frames, size=(height, width), background=None)
+    forms, found = _forms(question, area), []
+    tubes = box_tubes(scaled, forms, k, frames=frames, size=(height, width), background=None)
+    for form, boxes, value in zip(forms, *(part.unbind(2) for part in tubes), strict=True):
         allowed = area * frames * height * width / (form[0] * form[1])
         length = min(int(allowed), frames)
         # Boxes at the edge are moved into the frame, not clipped, so that areas are equal.
