@@ -158,12 +158,12 @@ class Explainer:
             boxes, values = self.attribute_tubes(question)
             every = torch.arange(values.shape[-1], device=values.device)
             return top_regions(boxes, every.expand(values.shape), values, k)
-        *_, last = self.rounds(question, k)
-        return last
+        (found,) = self.rounds(question, k, every=False)
+        return found
 
     @torch.no_grad()
-    def rounds(self, question: Question, k: int) -> Iterator[Regions]:
-        """Yield the answer after every round of the search; for objectives that verify."""
+    def rounds(self, question: Question, k: int, *, every: bool = True) -> Iterator[Regions]:
+        """Yield the answer after every round of the search, or the last alone; for objectives that verify."""
         check_int(k, "k", 1)
         places = self.places(question)
         suited = self._suited(places, question)
@@ -177,7 +177,9 @@ class Explainer:
             fits = torch.where(places.known[:, None, None], fits, SILENT + (1 - SILENT) * fits)
             return torch.where(suited[:, :, None], fits, 0), ids
 
-        found = search(self.classifier, question, k, self.effort, given=given, predictor=predictor, words=words)
+        found = search(
+            self.classifier, question, k, self.effort, given=given, predictor=predictor, words=words, every=every
+        )
         for regions in found:
             yield self.spoken(places, regions)
 

@@ -121,8 +121,9 @@ def search(
     given: Sequence[tuple[torch.Tensor, torch.Tensor]] = (),
     predictor: Predictor | None = None,
     words: Words | None = None,
+    every: bool = True,
 ) -> Iterator[Regions]:
-    """Yield the k best regions after every round; the last ones are the answer.
+    """Yield the k best regions after every round, or the last alone, which are the answer.
 
     given: proposals, boxes (B, N, M, T, 4) and which of them there are, (B, N, M) bool; any volume, they are shrunk.
     predictor: of the question's clips. words: how well attributes fit tubes; then a region has the attribute that fits
@@ -135,6 +136,9 @@ def search(
         if number:
             pool = run.changes(count)
         run.attempt(pool, count)
+        if every:
+            yield run.best(k)
+    if not every:
         yield run.best(k)
 
 

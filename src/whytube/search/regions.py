@@ -62,15 +62,15 @@ class RegionSearch:
 
     def __call__(self, question: Question, k: int) -> Regions:
         """Answer with the k best tubes for every clip and negative class; none has a word."""
-        *_, last = self.rounds(question, k)
-        return last
+        (found,) = self.rounds(question, k, every=False)
+        return found
 
-    def rounds(self, question: Question, k: int) -> Iterator[Regions]:
-        """Yield the answer after every round of the search."""
+    def rounds(self, question: Question, k: int, *, every: bool = True) -> Iterator[Regions]:
+        """Yield the answer after every round of the search, or the last alone."""
         check_int(k, "k", 1)
         predictor = predictor_of(self.classifier, question, self.response)
         given = [map_tubes(self.classifier, question)]
-        return search(self.classifier, question, k, self.effort, given=given, predictor=predictor)
+        return search(self.classifier, question, k, self.effort, given=given, predictor=predictor, every=every)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ class Verified:
         boxes, values = own.attribute_tubes(question)
         given = [(boxes, values.isfinite()), map_tubes(classifier, question)]
         predictor = predictor_of(classifier, question, self.response)
-        *_, found = search(classifier, question, k, own.effort, given=given, predictor=predictor)
+        (found,) = search(classifier, question, k, own.effort, given=given, predictor=predictor, every=False)
         ids = _each_once(own.tube_scores(question, found.boxes))
         return replace(found, attribute_ids=torch.where(found.scores > -torch.inf, ids, -1))
 
