@@ -165,8 +165,10 @@ def box_areas(boxes: Boxes) -> Boxes:
 
 def region_iou(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Spatio-temporal IoU of tubes (..., T, 4) and (..., T, 4), broadcast: sum of intersections over sum of unions."""
-    common = torch.cat([torch.maximum(a, b)[..., :2], torch.minimum(a, b)[..., 2:]], dim=-1)
-    shared = box_areas(common).sum(-1)
+    wide, high = (
+        (torch.minimum(a[..., i + 2], b[..., i + 2]) - torch.maximum(a[..., i], b[..., i])).clip(min=0) for i in (0, 1)
+    )
+    shared = (wide * high).sum(-1)
     union = box_areas(a).sum(-1) + box_areas(b).sum(-1) - shared
     return torch.where(union > 0, shared / union.clamp_min(1e-9), 0)
 
