@@ -290,11 +290,14 @@ def _about(run: Results, *, effort: bool = True) -> str:
     settings, seeds, names, worlds = origin["settings"], origin["seed"], origin.get("data"), origin["settings"]["data"]
     told = names if worlds == "FolderSource" and names else worlds
     data = "".join(f"`{name}`, " for name in (told if isinstance(told, list) else [told]))
+    clips = settings["clips"]
     if isinstance(seeds, list):
-        data += f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of about "
+        runs = f"{len(seeds)} {'splits' if isinstance(names, list) else 'seeds'} of "
+        data += runs if isinstance(clips, list) else f"{runs}about "
+        clips = ", ".join(map(str, clips)) if isinstance(clips, list) else clips
     asked = f"all {others} negatives" if asks_all(run) else _asked(settings["negatives"])
     return (
-        f"{data}{settings['clips']} {settings['split']} clips, {asked} of each."
+        f"{data}{clips} {settings['split']} clips, {asked} of each."
         f"{_conditions(run, effort=effort)} The classifier is right on {number(run.classifier.accuracy.mean)} of them. "
         f"Chance: top-1 {number(1 / others)}, top-3 {number(min(1, 3 / others))}.\n"
     )

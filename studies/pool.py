@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
     from whytube.evaluation.results import Comparisons
 
 
-def pool(results: Sequence[Results]) -> Results:
+def pool(results: Sequence[Results], *, common: bool = False) -> Results:
     """Combine the results of `evaluate` on models trained from several seeds, or on several splits.
 
     Figures are means over the runs. Intervals are bootstrapped over the runs, while those of a single run are over
     clips; of three runs such an interval is simply their range. Splits of one data set share clips: their range says
     less. Differences between methods are means over the runs with their range, and the largest p-value.
+
+    common: leave out methods that not all of the runs have, with a note.
     """
     if not results:
         raise fail("results", "at least one result of evaluate", "none")
+    if common:
+        results = _of_common_methods(results)
     methods = [{name: set(method.figures) for name, method in run.methods.items()} for run in results]
     if any(list(other.items()) != list(methods[0].items()) for other in methods):
         raise fail("results", "of the same methods and figures", [list(names) for names in methods])
@@ -43,6 +48,17 @@ def pool(results: Sequence[Results]) -> Results:
         _origin([run.provenance for run in results]),
         _pool_comparisons([run.comparisons for run in results]),
     )
+
+
+def _of_common_methods(results: Sequence[Results]) -> list[Results]:
+    """Keep the methods that all runs have, in the order of the first; a note names the others."""
+    kept = [name for name in results[0].methods if all(name in run.methods for run in results)]
+    rest = sorted({name for run in results for name in run.methods} - set(kept))
+    found = [replace(run, methods={name: run.methods[name] for name in kept}) for run in results]
+    if rest:
+        notes = [*found[0].provenance.get("notes", ()), f"Not in all runs, and left out: {', '.join(rest)}."]
+        found[0] = replace(found[0], provenance={**found[0].provenance, "notes": notes})
+    return found
 
 
 def curves(runs: Mapping[str, Path]) -> dict[str, Any]:
@@ -121,7 +137,8 @@ def _origin(origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     origin |= {"notes": notes} if notes else {}
     judging = [other.get("judging_clips") for other in origins]
     origin |= {} if None in judging else {"judging_clips": sum(judging)}
-    worlds = [other["settings"]["data"] for other in origins]
-    if len(set(worlds)) > 1:
-        origin["settings"] = {**origin["settings"], "data": worlds}
+    for key in ("data", "clips"):
+        found = [other["settings"].get(key) for other in origins]
+        if len(set(found)) > 1:
+            origin["settings"] = {**origin["settings"], key: found}
     return origin

@@ -24,6 +24,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("pool", help="Average results over seeds or splits; intervals are over the runs.")
     add.add_argument("files", nargs="+", type=Path, help="Files that `whytube evaluate --out` wrote.")
+    add.add_argument("--common", action="store_true", help="Leave out methods that not all of the files have.")
     add = commands.add_parser("curves", help="Put loss curves of training runs side by side.")
     add.add_argument("runs", nargs="+", help="TITLE=FILE, a file that `whytube train ... --save` wrote.")
     for command in list(commands.choices.values()):
@@ -53,7 +54,7 @@ def pool(arguments: argparse.Namespace) -> None:
     from whytube.cli.demo import print_results
     from whytube.evaluation.results import Results
 
-    results = pooled([Results.load(path) for path in arguments.files])
+    results = pooled([Results.load(path) for path in arguments.files], common=arguments.common)
     results.save(arguments.out)
     print_results(results, Console())
 

@@ -86,6 +86,14 @@ def test_splits_are_listed_where_they_differ():
     assert pool(runs).provenance["settings"]["data"] == ["Squares", "World"]
 
 
+def test_numbers_of_clips_are_listed_where_they_differ():
+    one, two = result(0, 0.9, 0.1), result(1, 0.8, 0.2)
+    for run, clips in ((one, 268), (two, 50)):
+        run.provenance["settings"]["clips"] = clips
+    assert pool([one, two]).provenance["settings"]["clips"] == [268, 50]
+    assert pool([one, one]).provenance["settings"]["clips"] == 268
+
+
 def test_runs_must_have_the_same_methods():
     run, other = result(0, 0.9, 0.1), result(1, 0.9, 0.1)
     more = Results(other.classifier, {**other.methods, "grad-cam": other.methods["centre"]}, other.provenance)
@@ -97,6 +105,18 @@ def test_runs_must_have_the_same_methods():
 
 def run_program(*words):
     return subprocess.run([sys.executable, PROGRAM, *map(str, words)], capture_output=True, text=True)
+
+
+def test_methods_that_not_all_runs_have_are_left_out_on_request():
+    one, two = result(0, 0.9, 0.1), result(1, 0.8, 0.3)
+    more = replace(two, methods={"further": two.methods["centre"], **two.methods})
+    with pytest.raises(ArgumentError, match="of the same methods"):
+        pool([one, more])
+    pooled = pool([one, more], common=True)
+    assert list(pooled.methods) == ["centre"]
+    assert pooled.methods["centre"].figure("positive_drop").mean == pytest.approx(0.2)
+    assert pooled.provenance["notes"] == ["Not in all runs, and left out: further."]
+    assert pool([one, two], common=True) == pool([one, two])
 
 
 def test_the_program_pools_and_collects(tmp_path):
