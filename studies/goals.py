@@ -73,7 +73,7 @@ GOALS: dict[str, list[Goal]] = {
         ),
     ],
     "Right words, on real video": _jhmdb_words("jhmdb-1"),
-    "Both with the fills that tubes are tried with now, 63 test clips with boxes, 16 tubes": [
+    "Both at the default effort of 16 tubes, 63 test clips with boxes": [
         *_jhmdb_tubes("jhmdb-boxed-front-1"),
         *_jhmdb_words("jhmdb-boxed-front-1"),
     ],
@@ -84,7 +84,7 @@ GOALS: dict[str, list[Goal]] = {
         ),
         *_method("with words", "world-full", "ours", {TOP1: 0.55, TOP3: 0.85, "right_box": 0.90}),
     ],
-    "The embedded world, with three small networks": [
+    "The embedded world, with three small networks and an earlier search": [
         *_method("without words", "world", "ours-regions", {TOP1: 0.65, TOP3: 0.90}),
         Goal("without words: share of the clip", "world", ("ours-regions", "tube_area"), 0.066, most=True, digits=3),
         *_method("with words", "world", "ours", {TOP1: 0.55, TOP3: 0.85, "right_box": 0.90}),

@@ -11,6 +11,7 @@ from toy_explainer import tiny_classifier
 from toy_source import Tints
 from toy_squares import LEFT, Adder, Squares, ask, ask_next
 from whytube.errors import ArgumentError
+from whytube.explanation import MOVED
 from whytube.search import anytime, verify
 from whytube.search.anytime import (
     CHANGES,
@@ -26,7 +27,9 @@ from whytube.search.anytime import (
     predict,
     search,
 )
+from whytube.search.masked import masked_logits
 from whytube.search.response import Predictor, untrained_response
+from whytube.search.score import fall
 from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import box_areas, region_iou
 
@@ -379,3 +382,24 @@ def test_keys_tell_256_levels_of_every_seventh_pixel():
     clips[2, 2, 1, 8, 14] = clips[2, 0, 0, 7, 13] = 1.0
     plain, seen, unseen = clip_keys(clips)
     assert plain == unseen != seen
+
+
+def test_the_last_of_several_answers_is_of_those_that_moved_the_decision(monkeypatch):
+    """The fall of p(A) - p(B) is measured for every tube that was tried, as the mean over the selecting fills."""
+    told = []
+
+    def spying(boxes, values, k, **more):
+        told.append((boxes, values, more["moving"]))
+        return different(boxes, values, k, **more)
+
+    monkeypatch.setattr(anytime, "different", spying)
+    model, (question, _) = Adder().eval(), ask(2)
+    last(model, question, 2, Effort(tubes=8))
+    boxes, values, moving = told[-1]
+    every = torch.ones(boxes.shape[:3], dtype=torch.bool)
+    tries = [masked_logits(model, question, boxes, every, fill=fill) for fill in SELECTING_FILLS]
+    expected = sum(fall(question, logits) for logits in tries) / len(tries)
+    assert torch.equal(moving, expected >= MOVED)
+    assert moving.any()
+    assert not moving.all()
+    assert moving.shape == values.shape == (2, 2, 8)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from whytube.classifiers.base import Features
-from whytube.search.score import AHEAD, ENOUGH, FALL, OTHERS, RARE, log_odds, value
+from whytube.search.score import AHEAD, ENOUGH, FALL, OTHERS, RARE, fall, log_odds, value
 from whytube.search.verify import Question
 
 
@@ -113,3 +113,9 @@ def test_values_of_several_clips_do_not_mix():
         for n in range(2):
             question = asked(rows[b].tolist(), int(positive[b]), (int(negative[b, n]),))
             torch.testing.assert_close(value(question, masked[b : b + 1, n : n + 1])[0, 0], whole[b, n])
+
+
+def test_how_far_the_decision_falls():
+    question = asked([0.5, 0.3, 0.2], negative=(1, 2))
+    logits = torch.cat([after([0.3, 0.6, 0.1]), after([0.6, 0.1, 0.3])], 2).expand(1, 2, 2, 3)
+    torch.testing.assert_close(fall(question, logits)[0], torch.tensor([[0.5, -0.3], [0.1, 0.0]]), atol=1e-6, rtol=0)

@@ -43,8 +43,8 @@ GUESS_RULE = (
 )
 FIT_RULE = (
     "How well a word fits is the chance that its tube lies on what the word names, as people drew it in other clips; "
-    "a word that is more likely wrong than right is left out. Whether the tube matters is another question: that is "
-    "what masking tells."
+    "a word that is too likely to be wrong is left out. Whether the tube matters is another question: that is what "
+    "masking tells."
 )
 UNEXPLAINED = "no region explains this"
 ONE_FRAME = "one frame alone, without any motion"

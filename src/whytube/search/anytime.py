@@ -18,8 +18,9 @@ from torch.nn.functional import pad
 
 from whytube.checks import LONGEST, check_finite, check_int, fail, suggestion
 from whytube.errors import ArgumentError
+from whytube.explanation import MOVED
 from whytube.search.masked import masked_logits
-from whytube.search.score import value
+from whytube.search.score import fall, value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
 from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import region_iou
@@ -169,7 +170,7 @@ class _Pool:
 
     tracks: Q times M. boxes: (Q, M, T, 4). foretold: (Q, M) predicted values, 0 without a predictor. values: (Q, M),
     what they are ranked by: estimates, or, of tubes that were tried, what was measured. fits: (Q, M, s) of each of s
-    words, none without words.
+    words, none without words. falls: (Q, M), how far p(A) - p(B) falls; 0 for tubes that were not tried.
     """
 
     tracks: list[Tracks]
@@ -177,6 +178,7 @@ class _Pool:
     foretold: torch.Tensor
     values: torch.Tensor
     fits: torch.Tensor
+    falls: torch.Tensor
 
     def __add__(self, other: _Pool) -> _Pool:
         return _Pool(
@@ -185,13 +187,15 @@ class _Pool:
             torch.cat([self.foretold, other.foretold], 1),
             torch.cat([self.values, other.values], 1),
             torch.cat([self.fits, other.fits], 1),
+            torch.cat([self.falls, other.falls], 1),
         )
 
     def rows(self, rows: torch.Tensor) -> _Pool:
         """Take rows (Q, m) of each question."""
         tracks = [t[r] for t, r in zip(self.tracks, rows.cpu().numpy(), strict=True)]
         question = torch.arange(len(rows), device=rows.device)[:, None]
-        return _Pool(tracks, *(x[question, rows] for x in (self.boxes, self.foretold, self.values, self.fits)))
+        own = (self.boxes, self.foretold, self.values, self.fits, self.falls)
+        return _Pool(tracks, *(x[question, rows] for x in own))
 
     def leading(self, count: int) -> _Pool:
         """Take those of the largest values, best first."""
@@ -264,26 +268,36 @@ class _Run:
             masked_logits(self.classifier, self.question, boxes, every, fill=fill, exact=False)
             for fill in SELECTING_FILLS
         ]
-        values = value(self.question, torch.cat(runs, 2)).view(*self.shape, len(runs), -1)
-        chosen = replace(chosen, values=values.mean(2).flatten(0, 1) + self._fit(chosen.fits))
+        logits = torch.cat(runs, 2)
+        values, falls = (
+            measure(self.question, logits).view(*self.shape, len(runs), -1).mean(2).flatten(0, 1)
+            for measure in (value, fall)
+        )
+        chosen = replace(chosen, values=values + self._fit(chosen.fits), falls=falls)
         self.tried = chosen if self.tried is None else self.tried + chosen
 
     def best(self, k: int) -> Regions:
-        """Return the k best tubes of those tried, as different regions and words."""
+        """Return the k best tubes of those tried, as different regions and words.
+
+        The last of several is one that moves the decision, if any was tried: the best tube by score may hardly do.
+        """
         assert self.tried is not None
         spent = float(len(SELECTING_FILLS)) * self.tried.values.shape[1]
         if self.predictor:
             spent += self.predictor.response.cost * self.predictions
-        boxes, values = self._shaped(self.tried.boxes), self._shaped(self.tried.values)
-        best = different(boxes, values, k) if self.ids is None else self._worded(self.tried, self.ids, k)
-        return replace(best, masked_clips=torch.full(self.shape, spent, device=boxes.device))
+        best = self._different(self.tried, k) if self.ids is None else self._worded(self.tried, self.ids, k)
+        return replace(best, masked_clips=torch.full(self.shape, spent, device=best.boxes.device))
+
+    def _different(self, tubes: _Pool, k: int) -> Regions:
+        boxes, values, falls = map(self._shaped, (tubes.boxes, tubes.values, tubes.falls))
+        return different(boxes, values, k, moving=falls >= MOVED)
 
     def _worded(self, tubes: _Pool, ids: torch.Tensor, k: int) -> Regions:
         fits, ids = pad(tubes.fits, (0, 1), value=SILENT), pad(ids, (0, 1), value=-1)  # one more: no word
         ranked = (tubes.values - self._fit(tubes.fits))[..., None] + self.effort.fit_weight * _log(fits)
         ranked[..., :-1] = ranked[..., :-1].masked_fill(fits[..., :-1] <= SILENT, -torch.inf)
-        boxes, ranked, fits = map(self._shaped, (tubes.boxes, ranked, fits))
-        return different(boxes, ranked, k, fits=fits, ids=ids)
+        boxes, ranked, fits, falls = map(self._shaped, (tubes.boxes, ranked, fits, tubes.falls))
+        return different(boxes, ranked, k, fits=fits, ids=ids, moving=falls >= MOVED)
 
     def _shaped(self, x: torch.Tensor) -> torch.Tensor:
         """(Q, ...) -> (B, N, ...)."""
@@ -300,7 +314,7 @@ class _Run:
             logits = self.predictor(shaped.flatten(1, 2)).view(*shaped.shape[:3], -1)
             self.predictions += boxes.shape[1]
             foretold = (value(self.question, logits).flatten(0, 1) + self._fit(fits)).nan_to_num(-torch.inf)
-        return _Pool(tracks, boxes, foretold, foretold, fits)
+        return _Pool(tracks, boxes, foretold, foretold, fits, torch.zeros_like(foretold))
 
     def _fit(self, fits: torch.Tensor) -> torch.Tensor:
         """Return the weighted logarithm of the best of s words' fits (Q, M, s), (Q, M); 0 without words."""

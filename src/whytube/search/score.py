@@ -48,6 +48,15 @@ def value(question: Question, logits: torch.Tensor) -> torch.Tensor:
     return (rise - OTHERS * behind - AHEAD * behind_in_logs - FALL * missed)[..., 0]
 
 
+def fall(question: Question, logits: torch.Tensor) -> torch.Tensor:
+    """How far p(A) - p(B) falls where masking tubes gives logits (B, N, M, C), for negatives (B, N): (B, N, M)."""
+    before, after = question.features.logits[:, None, None].to(logits.dtype).softmax(-1), logits.softmax(-1)
+    change = before - after
+    a = question.positive[:, None, None, None].expand(*logits.shape[:-1], 1)
+    b = question.negative[:, :, None, None].expand(*logits.shape[:-1], 1)
+    return (change.gather(-1, a) - change.gather(-1, b))[..., 0]
+
+
 def _log_p(logits: torch.Tensor) -> torch.Tensor:
     """Log-probabilities, at least log RARE: among hundreds of classes one that nobody thinks of always rises."""
     return logits.log_softmax(-1).clamp_min(math.log(RARE))

@@ -146,16 +146,18 @@ def different(
     *,
     fits: torch.Tensor | None = None,
     ids: torch.Tensor | None = None,
+    moving: torch.Tensor | None = None,
 ) -> Regions:
     """Keep the k best answers of which no two are the same region (see SAME) or have the same word.
 
     boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
     (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
+    moving: (B, N, M) bool; the last of several answers is one of these tubes, where there is one.
     """
     shape, device = (*values.shape[:2], k), boxes.device
     # On the host: a GPU would be asked, and waited for, several times for every answer.
     boxes, values = boxes.cpu(), values.cpu()
-    fits, ids = None if fits is None else fits.cpu(), None if ids is None else ids.cpu()
+    fits, ids, moving = (None if x is None else x.cpu() for x in (fits, ids, moving))
     chosen = torch.zeros(*shape, *boxes.shape[-2:])
     words = torch.full(shape, -1)
     scores, fitting = (torch.full(shape, filler) for filler in (-torch.inf, torch.nan))
@@ -164,6 +166,8 @@ def different(
         if ids is not None:
             own[:, :-1][:, ids[b, n, :-1].numpy() < 0] = -np.inf
         for r in range(k):
+            if moving is not None and 0 < r == k - 1 and (own[moving[b, n].numpy()] > -np.inf).any():
+                own[~moving[b, n].numpy()] = -np.inf
             place = np.unravel_index(int(own.argmax()), own.shape)
             if own[place] == -np.inf:
                 break
