@@ -4,15 +4,14 @@
 #
 # STAGES names what is done, in this order: networks (of SPLITS, trained and explained unless they are there, each judged
 # once it is done: jhmdb-1.json, jhmdb-2.json, jhmdb-3.json, pooled in jhmdb.json), peers (the paper's objective and all
-# peers at equal cost, jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort (quality
-# over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with the
-# shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json: for a CPU, as are the next ones, on
-# one test clip of every class), boxed-peers (some peers at equal cost, jhmdb-boxed-peers.json), boxed-all-peers (every peer,
-# one shot and verified, about the runner-up alone, jhmdb-boxed-all-peers.json), boxed-curves (insertion and deletion on these
-# clips, jhmdb-curves.json), boxed-paper (the paper's
-# objective for the shipped classifier, with and without our search, jhmdb-boxed-paper.json), boxed-unerased (the same for a
-# network that was trained without erased tubes, jhmdb-boxed-unerased.json), splits (SPLITS: the shipped classifier on
-# split 1, I3D with a new head on the others, with all of these methods: jhmdb-each-1.json and so on, pooled in jhmdb-each.json).
+# peers at equal cost, jhmdb-peers.json), unerased (a network trained without erased tubes, jhmdb-unerased.json), effort
+# (quality over tubes tried, jhmdb-effort-N.json), front (words against fidelity, jhmdb-front-W.json), boxed (the same with
+# the shipped model, on the test clips with boxes of parts alone, jhmdb-boxed-front-W.json), and, for a CPU, on one test
+# clip of every class: boxed-all-peers (every peer, one shot and verified, about the runner-up alone,
+# jhmdb-boxed-all-peers.json), boxed-curves (insertion and deletion, jhmdb-curves.json), boxed-paper (the paper's objective
+# for the shipped classifier, with and without our search, jhmdb-boxed-paper.json), boxed-unerased (the same for a network
+# that was trained without erased tubes, jhmdb-boxed-unerased.json), splits (SPLITS: the shipped classifier on split 1, I3D
+# with a new head on the others, with all of these methods: jhmdb-each-1.json and so on, pooled in jhmdb-each.json).
 set -euo pipefail
 folder=${1:?usage: studies/jhmdb.sh JHMDB OUT} out=${2:?usage: studies/jhmdb.sh JHMDB OUT}
 config=$(dirname "$0")/../configs/jhmdb-i3d.toml
@@ -40,6 +39,7 @@ explainer() { # SPLIT CLASSIFIER
 }
 
 papers() { # SPLIT FOLDER: the paper's objective for the classifier in a folder, at its best and to the letter
+    if [ -f "$2/paper-sgd/explainer.safetensors" ]; then return; fi # the last one
     local how=(--config "$config" --data "$out/jhmdb-$1" --classifier "$2/classifier.safetensors" --objective paper
         --recipe paper-tuned --clips "${PAPER_CLIPS:-15000}")
     "${whytube[@]}" train explainer "${how[@]}" "${best[@]}" --out "$2/paper" --save "$2/paper.json" "${quick[@]}"
@@ -113,7 +113,6 @@ kept_boxes() { # FROM TO: boxes of the clips in the manifest of TO
 }
 
 shared_with_first() { # SPLIT: test clips that split 1 tests, too; what tubes are ranked by was chosen on others
-    index 1
     mkdir -p "$out/jhmdb-$1-shared"
     cp "$out/jhmdb-$1/attributes.csv" "$out/jhmdb-$1-shared/"
     awk -F, -v most="$shared" 'NR == FNR { if ($3 == "test") first[$1] = 1; next }
@@ -155,6 +154,7 @@ each() { # SPLIT MODEL FOLDER NAME PEERS: the paper's objective for a network, a
 for stage in "${stages[@]}"; do
     case $stage in
     networks)
+        if ((shared)); then index 1; fi # before the splits that look into it
         for split in ${SPLITS:-1 2 3}; do index "$split"; done
         running=()
         for split in ${SPLITS:-1 2 3}; do
@@ -198,12 +198,6 @@ for stage in "${stages[@]}"; do
             "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-boxed" --count 0 --negatives "${NEGATIVES:-3}" \
                 --fit-weight "$weight" --fills "$fills" --peers "${BESIDE:-}" --out "$out/jhmdb-boxed-front-$weight.json" --resume
         done
-        ;;
-    boxed-peers)
-        one_of_each_class 1
-        "${whytube[@]}" evaluate --model jhmdb-i3d --data "$out/jhmdb-1-each" --count 0 --negatives "${NEGATIVES:-3}" \
-            --peers "${BESIDE:-ours-regions,predicted,random-verified,grad-cam-verified,gradient-input-verified,random-tube}" \
-            --out "$out/jhmdb-boxed-peers.json" --resume
         ;;
     boxed-all-peers)
         one_of_each_class 1

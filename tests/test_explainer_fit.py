@@ -49,6 +49,7 @@ def test_one_knot_is_a_constant():
         {"scores": (0.0,)},
         {"chances": (0.2, 1.2)},
         {"levels": (float("nan"),)},
+        {"levels": (0.1, 0.2)},
     ],
 )
 def test_curves_that_cannot_be_are_refused(wrong):
@@ -142,7 +143,7 @@ def test_a_word_that_is_hard_to_find_has_lower_fits():
 
 
 def test_levels_of_attributes():
-    curve = FitCurve((0.0, 1.0, 0.0), (-1.0, 0.0), (0.1, 0.9), (2, 2, 0), levels=(0.5, -0.5))
+    curve = FitCurve((0.0, 1.0, 0.0), (-1.0, 0.0), (0.1, 0.9), (2, 2, 0), levels=(0.5, -0.5, 0.0))
     assert curve.level_of(torch.tensor([[1, 0], [-1, 2]])).tolist() == [[-0.5, 0.5], [0, 0]]
     raw = torch.tensor([-0.5]).double().exp() - 0.01
     higher = curve(raw, raw, level=torch.tensor([0.25]))

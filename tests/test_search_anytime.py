@@ -29,7 +29,7 @@ from whytube.search.anytime import (
 )
 from whytube.search.masked import masked_logits
 from whytube.search.response import Predictor, untrained_response
-from whytube.search.score import fall
+from whytube.search.score import margin_fall
 from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import box_areas, region_iou
 
@@ -398,7 +398,7 @@ def test_the_last_of_several_answers_is_of_those_that_moved_the_decision(monkeyp
     boxes, values, moving = told[-1]
     every = torch.ones(boxes.shape[:3], dtype=torch.bool)
     tries = [masked_logits(model, question, boxes, every, fill=fill) for fill in SELECTING_FILLS]
-    expected = sum(fall(question, logits) for logits in tries) / len(tries)
+    expected = sum(margin_fall(question, logits) for logits in tries) / len(tries)
     assert torch.equal(moving, expected >= MOVED)
     assert moving.any()
     assert not moving.all()

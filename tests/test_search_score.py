@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from whytube.classifiers.base import Features
-from whytube.search.score import AHEAD, ENOUGH, FALL, OTHERS, RARE, fall, log_odds, value
+from whytube.search.score import AHEAD, ENOUGH, FALL, OTHERS, RARE, log_odds, margin_fall, value
 from whytube.search.verify import Question
 
 
@@ -118,4 +118,6 @@ def test_values_of_several_clips_do_not_mix():
 def test_how_far_the_decision_falls():
     question = asked([0.5, 0.3, 0.2], negative=(1, 2))
     logits = torch.cat([after([0.3, 0.6, 0.1]), after([0.6, 0.1, 0.3])], 2).expand(1, 2, 2, 3)
-    torch.testing.assert_close(fall(question, logits)[0], torch.tensor([[0.5, -0.3], [0.1, 0.0]]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        margin_fall(question, logits)[0], torch.tensor([[0.5, -0.3], [0.1, 0.0]]), atol=1e-6, rtol=0
+    )

@@ -160,20 +160,22 @@ def test_a_word_is_said_once_and_no_word_as_often_as_needed():
     assert (none.attribute_ids.item(), none.scores.item()) == (7, 7.0), "an id of -1 is no word"
 
 
-def test_the_last_of_several_answers_moves_the_decision_where_one_does():
+def test_the_last_of_several_answers_moves_the_decision_where_none_else_does():
     boxes = torch.zeros(1, 2, 4, 2, 4)
     for m in range(4):
         boxes[:, :, m] = torch.tensor([8.0 * m, 0, 8 * m + 6, 6])
     values = torch.tensor([4.0, 3.0, 2.0, 1.0]).expand(1, 2, 4)
-    moving = torch.tensor([[[True, False, False, True], [False] * 4]])
+    moving = torch.tensor([[[False, False, False, True], [False] * 4]])
 
     def places(k, **more):
         return (different(boxes, values, k, **more).boxes[0, :, :, 0, 0] / 8).tolist()
 
     assert places(2) == [[0, 1], [0, 1]]
-    assert places(2, moving=moving) == [[0, 3], [0, 1]], "of those that move it the best that is left"
+    assert places(2, moving=moving) == [[0, 3], [0, 1]]
     assert places(3, moving=moving) == [[0, 1, 3], [0, 1, 2]]
-    assert places(1, moving=~moving) == [[0], [0]], "a single answer is the best one"
+    assert places(1, moving=moving) == [[0], [0]], "a single answer is the best one"
+    first = torch.tensor([[[True, False, False, True]] * 2])
+    assert places(2, moving=first) == [[0, 1], [0, 1]], "the first one moves it"
     each = torch.stack([values, values - 10], -1)
     worded = different(boxes, each, 2, fits=each, ids=torch.tensor([[[5, -1]] * 2]), moving=moving)
     assert worded.attribute_ids.tolist() == [[[5, -1], [5, -1]]]

@@ -236,6 +236,8 @@ def test_top_subpaths_are_disjoint_and_ordered(kernel):
 def test_every_item_may_have_a_gap_of_its_own(kernel):
     scores, gaps = place(kernel, torch.rand(2, 3, 1, 4, 6, 6)), [0, 2, 1]
     found = top_subpaths(scores, 3, gap=place(kernel, torch.tensor(gaps)))
+    same = top_subpaths(scores, 3, gap=place(kernel, torch.tensor([-1, 2, 1])))
+    assert torch.equal(same.cells, found.cells), "less than 0 is as 0"
     for item, gap in enumerate(gaps):
         alone = top_subpaths(scores[:, item], 3, gap=gap)
         assert_same(Subpath(*(part[:, item] for part in found)), alone)
@@ -335,6 +337,10 @@ def test_every_argument_of_a_sum_is_checked():
         top_subpaths(scores, 1, gap=-1)
     with pytest.raises(ArgumentError, match="`gap` must be an integer tensor"):
         top_subpaths(scores, 1, gap=torch.tensor(1.0))
+    with pytest.raises(ArgumentError, match="`gap` must be an integer tensor"):
+        top_subpaths(scores, 1, gap=torch.tensor(True))
+    with pytest.raises(ArgumentError, match=r"`gap` must be a tensor that broadcasts to the batch \(\), got \(3,\)"):
+        top_subpaths(scores, 1, gap=torch.tensor([1, 2, 3]))
     with pytest.raises(ArgumentError, match="`positive` must be a tensor of class indices"):
         max_subpath_difference(scores[None, None].expand(1, 2, 2, 2, 3, 5), torch.tensor([0.0]))
 

@@ -226,7 +226,10 @@ def test_a_fit_is_kept_in_the_file(calibrated):
     loaded = load_explainer(folder / "explainer.safetensors", explainer.classifier)
     assert loaded.fit == explainer.fit
     tensors, header = load_tensors(folder / "explainer.safetensors", kind="explainer")
-    for change, message in (({"fit": None}, ""), ({"fit": {**header["fit"], "boxes": [1]}}, "number of boxes")):
+    for change, message in (
+        ({"fit": None}, ""),
+        ({"fit": {**header["fit"], "boxes": [1], "levels": []}}, "number of boxes"),
+    ):
         path = save_tensors(folder / "other.safetensors", tensors, header | change, kind="explainer")
         if message:
             with pytest.raises(ModelError, match=message):

@@ -1,5 +1,6 @@
 """Teaching words by a few boxes: new words, known ones, and what is told of them."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -98,9 +99,26 @@ def test_fits_are_told_from_ten_clips_on_and_kept_later(explainer):
     assert first.fit is not None
     assert first.fit.boxes == (10, 10, 10)
     more = teach(first, Lessons(9, {"red square": "crimson"}), **QUICK).explainer
-    assert more.fit == replace(first.fit, boxes=(10, 10, 10, 6))
+    assert len(first.fit.levels) == 3
+    assert all(first.fit.levels)
+    assert more.fit == replace(first.fit, boxes=(10, 10, 10, 6), levels=(*first.fit.levels, 0.0))
     few = teach(first, Lessons(3, {"red square": "crimson"}), **QUICK).explainer
     assert few.fit.boxes == (10, 10, 10, 0), "two clips are too few to tell a fit"
+
+
+def test_a_word_that_is_learnt_anew_has_no_level(explainer):
+    """The old level said how hard the word was to find; one that keeps what it knew keeps its level, too."""
+    lessons = Lessons(15, dict(zip(WORDS[:3], WORDS[:3], strict=True)))
+    first = teach(explainer, lessons, **QUICK).explainer
+    scores = copy.deepcopy(first.scores)
+    with torch.no_grad():
+        for weights in scores.attribute_weights:
+            weights[0] = 0  # the first word knows nothing, so that it is learnt anew
+    taught = teach(replace(first, scores=scores), lessons, **QUICK)
+    kept = [word.kept for word in taught.words]
+    assert not kept[0]
+    levels = taught.explainer.fit.levels
+    assert levels == tuple(old if keeps else 0.0 for old, keeps in zip(first.fit.levels, kept, strict=True))
 
 
 def test_the_table_of_the_lessons_rules(explainer):

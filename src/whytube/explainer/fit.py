@@ -43,7 +43,7 @@ class FitCurve:
     reliability: on held-out clips that neither places nor this curve were fitted to.
     lasting: share of the clip that a tube must last for its chance to hold; a shorter one has a part of it, in
     proportion. 0 where short tubes are as right as long ones.
-    levels: of each attribute, added to the logistic score; attributes beyond them have 0.
+    levels: of each attribute, added to the logistic score; empty where nobody fitted them.
     """
 
     weights: tuple[float, ...]
@@ -64,6 +64,8 @@ class FitCurve:
         check_probability(self.lasting, "lasting")
         for level in self.levels:
             check_finite(level, "levels")
+        if len(self.levels) not in (0, len(self.boxes)):
+            raise fail("levels", "one for each attribute, or none", len(self.levels))
 
     def __call__(
         self,

@@ -1,9 +1,10 @@
 """The search: propose tubes, predict what masking them does, mask the best, change the best, again and again.
 
-It can be stopped at any time: after every round it has an answer, and later ones are no worse. Tubes come from where
-the caller likes (`given`), and at random. Where the network's response can be predicted (search/response.py), many are
-predicted and few are tried; where not, the given ones come first. Tried tubes are masked with the selecting fills,
-which no answer is judged by, and ranked by search/score.py. The same clip, question and seed give the same answer.
+It can be stopped at any time: after every round it has an answer, and later ones begin with no worse a tube. Tubes come
+from where the caller likes (`given`), and at random. Where the network's response can be predicted
+(search/response.py), many are predicted and few are tried; where not, the given ones come first. Tried tubes are masked
+with the selecting fills, which no answer is judged by, and ranked by search/score.py. The same clip, question and seed
+give the same answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from whytube.checks import LONGEST, check_finite, check_int, fail, suggestion
 from whytube.errors import ArgumentError
 from whytube.explanation import MOVED
 from whytube.search.masked import masked_logits
-from whytube.search.score import fall, value
+from whytube.search.score import margin_fall, value
 from whytube.search.tracks import Tracks, changed, joined, random_tracks, tracks_of
 from whytube.search.verify import SAME, SELECTING_FILLS, different
 from whytube.tubes import region_iou
@@ -271,7 +272,7 @@ class _Run:
         logits = torch.cat(runs, 2)
         values, falls = (
             measure(self.question, logits).view(*self.shape, len(runs), -1).mean(2).flatten(0, 1)
-            for measure in (value, fall)
+            for measure in (value, margin_fall)
         )
         chosen = replace(chosen, values=values + self._fit(chosen.fits), falls=falls)
         self.tried = chosen if self.tried is None else self.tried + chosen
@@ -279,7 +280,7 @@ class _Run:
     def best(self, k: int) -> Regions:
         """Return the k best tubes of those tried, as different regions and words.
 
-        The last of several is one that moves the decision, if any was tried: the best tube by score may hardly do.
+        Where none of them would move the decision, the last of several is the best tube that does, see `different`.
         """
         assert self.tried is not None
         spent = float(len(SELECTING_FILLS)) * self.tried.values.shape[1]

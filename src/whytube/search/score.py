@@ -37,9 +37,7 @@ def log_odds(logits: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
 
 def value(question: Question, logits: torch.Tensor) -> torch.Tensor:
     """Value of tubes whose masking gives logits (B, N, M, C), for negatives (B, N): (B, N, M)."""
-    a = question.positive[:, None, None, None].expand(*logits.shape[:-1], 1)
-    b = question.negative[:, :, None, None].expand(*logits.shape[:-1], 1)
-    before = question.features.logits[:, None, None].to(logits.dtype)
+    a, b, before = _asked(question, logits)
     rise = log_odds(logits, b) - log_odds(before.expand_as(logits), b)
     change = logits.softmax(-1) - before.softmax(-1)
     behind = _behind(change, a, b)
@@ -48,13 +46,18 @@ def value(question: Question, logits: torch.Tensor) -> torch.Tensor:
     return (rise - OTHERS * behind - AHEAD * behind_in_logs - FALL * missed)[..., 0]
 
 
-def fall(question: Question, logits: torch.Tensor) -> torch.Tensor:
+def margin_fall(question: Question, logits: torch.Tensor) -> torch.Tensor:
     """How far p(A) - p(B) falls where masking tubes gives logits (B, N, M, C), for negatives (B, N): (B, N, M)."""
-    before, after = question.features.logits[:, None, None].to(logits.dtype).softmax(-1), logits.softmax(-1)
-    change = before - after
+    a, b, before = _asked(question, logits)
+    change = before.softmax(-1) - logits.softmax(-1)
+    return (change.gather(-1, a) - change.gather(-1, b))[..., 0]
+
+
+def _asked(question: Question, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return A and B, (B, N, M, 1), and the logits of the unmasked clips, (B, 1, 1, C)."""
     a = question.positive[:, None, None, None].expand(*logits.shape[:-1], 1)
     b = question.negative[:, :, None, None].expand(*logits.shape[:-1], 1)
-    return (change.gather(-1, a) - change.gather(-1, b))[..., 0]
+    return a, b, question.features.logits[:, None, None].to(logits.dtype)
 
 
 def _log_p(logits: torch.Tensor) -> torch.Tensor:

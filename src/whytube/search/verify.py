@@ -11,8 +11,9 @@ from torch.nn.functional import pad
 
 from whytube.checks import check_int
 from whytube.classifiers.base import evaluating
+from whytube.explanation import MOVED
 from whytube.search.masked import masked_logits
-from whytube.search.score import value
+from whytube.search.score import margin_fall, value
 from whytube.tubes import region_iou
 
 if TYPE_CHECKING:
@@ -129,13 +130,13 @@ def listed(rows: torch.Tensor) -> torch.Tensor:
 def best_regions(
     classifier: VideoClassifier, question: Question, boxes: torch.Tensor, exists: torch.Tensor, k: int
 ) -> Regions:
-    """Mask every candidate tube, classify again, and keep the k different ones of the largest value (search/score.py).
+    """Mask every candidate tube, classify again, and keep k different ones by their value (search/score.py).
 
     boxes: (B, N, M, T, 4) candidates. exists: (B, N, M) bool, which of them there are.
     """
     tries = [masked_logits(classifier, question, boxes, exists, fill=fill, exact=False) for fill in SELECTING_FILLS]
-    values = torch.stack([value(question, logits) for logits in tries]).mean(0)
-    best = different(boxes, torch.where(exists, values, -torch.inf), k)
+    values, falls = (torch.stack([of(question, x) for x in tries]).mean(0) for of in (value, margin_fall))
+    best = different(boxes, torch.where(exists, values, -torch.inf), k, moving=falls >= MOVED)
     return replace(best, masked_clips=len(SELECTING_FILLS) * exists.sum(-1))
 
 
@@ -152,7 +153,8 @@ def different(
 
     boxes: (B, N, M, T, 4). values: (B, N, M), or (B, N, M, s) for each of s words, whose fits are (B, N, M, s) and ids
     (B, N, s). The last of them stands for no word, and may come again; others whose id is -1 are none.
-    moving: (B, N, M) bool; the last of several answers is one of these tubes, where there is one.
+    moving: (B, N, M) bool, which tubes move the decision. Where none of k - 1 answers does, the last one is of these,
+    if one is left: the first k - 1 are the same without it.
     """
     shape, device = (*values.shape[:2], k), boxes.device
     # On the host: a GPU would be asked, and waited for, several times for every answer.
@@ -162,16 +164,18 @@ def different(
     words = torch.full(shape, -1)
     scores, fitting = (torch.full(shape, filler) for filler in (-torch.inf, torch.nan))
     for b, n in np.ndindex(*shape[:2]):
-        own = values[b, n].double().numpy().copy()
+        own, moves = values[b, n].double().numpy().copy(), None if moving is None else moving[b, n].numpy()
+        moved = False
         if ids is not None:
             own[:, :-1][:, ids[b, n, :-1].numpy() < 0] = -np.inf
         for r in range(k):
-            if moving is not None and 0 < r == k - 1 and (own[moving[b, n].numpy()] > -np.inf).any():
-                own[~moving[b, n].numpy()] = -np.inf
+            if moves is not None and 0 < r == k - 1 and not moved and (own[moves] > -np.inf).any():
+                own[~moves] = -np.inf
             place = np.unravel_index(int(own.argmax()), own.shape)
             if own[place] == -np.inf:
                 break
             m = int(place[0])
+            moved |= moves is not None and bool(moves[m])
             chosen[b, n, r], scores[b, n, r] = boxes[b, n, m], float(own[place])
             if ids is not None and fits is not None and place[1] < own.shape[1] - 1:
                 words[b, n, r], fitting[b, n, r] = ids[b, n, place[1]], fits[b, n, m, place[1]]

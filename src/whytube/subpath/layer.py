@@ -103,16 +103,16 @@ def top_subpaths(scores: torch.Tensor, k: int, *, gap: int | torch.Tensor = 0, *
 
     Two paths are disjoint when they are never within `gap` rows and columns of each other at the same time step, in any
     form. Returns a Subpath whose batch is (..., k); where fewer than k exist, the rest have value -inf and no cells.
-    gap: one for all, or integers that broadcast to the batch.
+    gap: one for all, or integers that broadcast to the batch; less than 0 is as 0.
     """
     check_int(k, "k", 1)
     _check_volumes(scores)
     if not isinstance(gap, torch.Tensor):
         check_int(gap, "gap", 0)
-    elif gap.is_floating_point():
+    elif gap.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
         raise fail("gap", "an integer tensor", str(gap.dtype))
     else:
-        gap = gap[..., None, None, None]
+        gap = _broadcast(gap, scores.shape[:-4])[..., None, None, None].clamp_min(0)
     work = scores.detach().clone()
     height, width = scores.shape[-2:]
     rows = torch.arange(height, device=scores.device)[:, None]
@@ -131,6 +131,13 @@ def top_subpaths(scores: torch.Tensor, k: int, *, gap: int | torch.Tensor = 0, *
     if scores.requires_grad or is_transformed():
         value = torch.where(value > -torch.inf, _sum_along(scores.unsqueeze(batch), cells), value)
     return Subpath(value, start, stop, cells)
+
+
+def _broadcast(gap: torch.Tensor, batch: torch.Size) -> torch.Tensor:
+    try:
+        return gap.broadcast_to(batch)
+    except RuntimeError:
+        raise fail("gap", f"a tensor that broadcasts to the batch {tuple(batch)}", tuple(gap.shape)) from None
 
 
 def path_sum(scores: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:

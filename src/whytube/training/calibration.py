@@ -67,16 +67,14 @@ def _curve(cases: Cases, boxes: tuple[int, ...]) -> FitCurve:
     for fold in range(FOLDS):
         held = cases.fold == fold
         if held.any() and (~held).any():
-            other = _fitted(cases, ~held, boxes)
+            other = _fitted(Cases(*(column[~held] for column in cases)), boxes)
             level = other.level_of(cases.attribute_ids[held]).to(fits)
             fits[held] = other(cases.raw[held], cases.rival[held], level=level)
-    return replace(_fitted(cases, cases.fold >= 0, boxes), reliability=reliability(fits, cases.right))
+    return replace(_fitted(cases, boxes), reliability=reliability(fits, cases.right))
 
 
-def _fitted(cases: Cases, chosen: torch.Tensor, boxes: tuple[int, ...]) -> FitCurve:
-    """Fit the curve to the cases chosen, (N,) bool."""
-    part = Cases(*(column[chosen] for column in cases))
-    return fit_curve(part.raw, part.rival, part.right, boxes, part.attribute_ids)
+def _fitted(cases: Cases, boxes: tuple[int, ...]) -> FitCurve:
+    return fit_curve(cases.raw, cases.rival, cases.right, boxes, cases.attribute_ids)
 
 
 @torch.no_grad()

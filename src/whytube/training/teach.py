@@ -249,11 +249,17 @@ def _fit(
     lr: float,
     seed: int,
 ) -> FitCurve | None:
-    """Return the curve of fits: the explainer's own, which knows more clips, or one of these clips."""
+    """Return the curve of fits: the explainer's own, which knows more clips, or one of these clips.
+
+    A word that was learnt anew has no level: the old one said how hard it was to find before.
+    """
     if explainer.fit is None:
         return calibrate(scores, drawn, steps=steps, lr=lr, seed=seed)
-    boxes = [*explainer.fit.boxes, *[0] * (len(scores.attribute_bias) - len(explainer.fit.boxes))]
+    count = len(scores.attribute_bias)
+    boxes = [*explainer.fit.boxes, *[0] * (count - len(explainer.fit.boxes))]
+    levels = [*explainer.fit.levels, *[0.0] * (count - len(explainer.fit.levels))]
     for place, word in words:
-        if not word.kept and word.clips >= ENOUGH:
-            boxes[place] += word.clips
-    return replace(explainer.fit, boxes=tuple(boxes))
+        if not word.kept:
+            levels[place] = 0.0
+            boxes[place] += word.clips if word.clips >= ENOUGH else 0
+    return replace(explainer.fit, boxes=tuple(boxes), levels=tuple(levels) if explainer.fit.levels else ())

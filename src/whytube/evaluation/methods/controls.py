@@ -38,7 +38,7 @@ class Remembered:
         self.last: tuple[Question, int, Regions] | None = None
 
     def __call__(self, question: Question, k: int) -> Regions:
-        """Answer as the method does; fewer regions than it was asked for are the best of those."""
+        """Answer as the method does; fewer regions than it was asked for are the first of those."""
         if self.last is None or self.last[0] is not question or self.last[1] < k:
             self.last = question, k, self.method(question, k)
         found = self.last[2]
