@@ -261,7 +261,7 @@ def test_the_table_says_what_the_evaluation_measured(tmp_path, evaluated):
     hints = [attributes["title"] for tag, attributes in page.tags if tag == "abbr"]
     assert "the word is among the three annotated attributes that the tube overlaps most" in hints
     assert len(hints) == 9 + 3 + 3
-    assert "B rises most; filled with zeros, which the search has seen" in hints
+    assert "B rises most; filled with zeros, which some methods have seen" in hints
     assert page.count("polyline") == 2 * 4, "top 1 and top 3, and both with zeros alone"
     assert "Negative class accuracy, top 3, zero, as in the paper" in page.text
     means = [evaluated.methods["true-box"].figure(f"concept_accuracy.top{top}").mean for top in (1, 3, 5)]

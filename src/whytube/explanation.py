@@ -42,9 +42,9 @@ GUESS_RULE = (
     f"the next class by less than {CLEAR:g}."
 )
 FIT_RULE = (
-    "How well a word fits is the chance that its tube lies on what the word names, as people drew it in other clips; "
-    "a word that is too likely to be wrong is left out. Whether the tube matters is another question: that is what "
-    "masking tells."
+    "How well a word fits is the chance that no other part of those that people drew in other clips overlaps the tube "
+    "more than what the word names; a word that is too likely to be wrong is left out. Whether the tube matters is "
+    "another question: that is what masking tells."
 )
 UNEXPLAINED = "no region explains this"
 ONE_FRAME = "one frame alone, without any motion"

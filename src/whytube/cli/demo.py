@@ -48,8 +48,8 @@ COLUMNS = (
     ("top 3", "negative_class_accuracy.top3"),
     (ZERO, f"fills.{PAPERS_FILL}.negative_class_accuracy.top3"),
     ("A falls", "positive_drop"),
-    ("word: 1st", "concept_accuracy.top1"),
-    ("top 3", "concept_accuracy.top3"),
+    ("word: 1st", "concept_accuracy.tied.top1"),
+    ("top 3", "concept_accuracy.tied.top3"),
     ("area", "tube_area"),
     ("frames", "tube_frames"),
     ("runs", "masked_clips"),
@@ -177,9 +177,7 @@ def _print_pairs(results: Results, console: Console) -> None:
         for i, pair in enumerate(method.ranks, 1)
     ]
     if any(row[2] != "-" for row in rows):
-        text = (
-            "As in the paper: each pair i alone, filled with zeros (which the search has seen), word as printed there."
-        )
+        text = "As in the paper: each pair i alone, filled with zeros (seen by some methods), word as printed there."
         console.print(text, highlight=False, soft_wrap=True)
         _print_table(("method", "i", *(head for head, _ in PAPERS)), rows, console)
 

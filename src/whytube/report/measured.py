@@ -41,7 +41,7 @@ COLUMNS = (
         Column(
             f"fills.{PAPERS_FILL}.{path}",
             f"zero, as in the paper: {heading}",
-            f"{hint}; filled with zeros, which the search has seen",
+            f"{hint}; filled with zeros, which some methods have seen",
             always=True,
         )
         for path, heading, hint in (
