@@ -51,13 +51,17 @@ def pool(results: Sequence[Results], *, common: bool = False) -> Results:
 
 
 def _of_common_methods(results: Sequence[Results]) -> list[Results]:
-    """Keep the methods that all runs have, in the order of the first; a note names the others."""
+    """Keep the methods that all runs have, in the order of the first; a note names the others, whose own notes go."""
     kept = [name for name in results[0].methods if all(name in run.methods for run in results)]
     rest = sorted({name for run in results for name in run.methods} - set(kept))
-    found = [replace(run, methods={name: run.methods[name] for name in kept}) for run in results]
-    if rest:
-        notes = [*found[0].provenance.get("notes", ()), f"Not in all runs, and left out: {', '.join(rest)}."]
-        found[0] = replace(found[0], provenance={**found[0].provenance, "notes": notes})
+    if not rest:
+        return list(results)
+    found = []
+    for run in results:
+        notes = [note for note in run.provenance.get("notes", ()) if not any(note.startswith(f"`{r}`") for r in rest)]
+        notes += [] if found else [f"Not in all runs, and left out: {', '.join(rest)}."]
+        methods = {name: run.methods[name] for name in kept}
+        found.append(replace(run, methods=methods, provenance={**run.provenance, "notes": notes}))
     return found
 
 

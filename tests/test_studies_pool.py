@@ -109,13 +109,15 @@ def run_program(*words):
 
 def test_methods_that_not_all_runs_have_are_left_out_on_request():
     one, two = result(0, 0.9, 0.1), result(1, 0.8, 0.3)
-    more = replace(two, methods={"further": two.methods["centre"], **two.methods})
+    notes = {"notes": ["`further` is told of.", "`centre` is told of."]}
+    methods = {"further": two.methods["centre"], **two.methods}
+    more = replace(two, methods=methods, provenance={**two.provenance, **notes})
     with pytest.raises(ArgumentError, match="of the same methods"):
         pool([one, more])
     pooled = pool([one, more], common=True)
     assert list(pooled.methods) == ["centre"]
     assert pooled.methods["centre"].figure("positive_drop").mean == pytest.approx(0.2)
-    assert pooled.provenance["notes"] == ["Not in all runs, and left out: further."]
+    assert pooled.provenance["notes"] == ["Not in all runs, and left out: further.", "`centre` is told of."]
     assert pool([one, two], common=True) == pool([one, two])
 
 
